@@ -1,9 +1,40 @@
 //! Prometheus' text form of metrics. What is counted is known to who counts.
 
 use std::fmt::{Display, Write as _};
+use std::time::Duration;
 
 /// The content type of what [`Text`] makes.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores";
+
+/// Durations as they are counted in `N` steps. How many there were in all is known to who counts.
+#[derive(Clone, Debug)]
+pub struct Durations<const N: usize> {
+    /// In seconds.
+    sum: f64,
+    /// How many ended within a step and not within the one before it.
+    within: [u64; N],
+}
+
+impl<const N: usize> Default for Durations<N> {
+    fn default() -> Self {
+        Self {
+            sum: 0.0,
+            within: [0; N],
+        }
+    }
+}
+
+impl<const N: usize> Durations<N> {
+    /// Counts one more, by the upper bounds of the steps in seconds.
+    pub fn add(&mut self, steps: &[f64; N], taken: Duration) {
+        let seconds = taken.as_secs_f64();
+        self.sum += seconds;
+        let step = steps.iter().position(|step| seconds <= *step);
+        if let Some(number) = step.and_then(|step| self.within.get_mut(step)) {
+            *number += 1;
+        }
+    }
+}
 
 /// Families of metrics, one after the other. Writing into a text cannot fail.
 #[derive(Debug, Default)]
@@ -37,6 +68,19 @@ impl Text {
         self.sample(&format!("{name}_bucket"), &format!("{labels},le=\"+Inf\""), all);
         self.sample(&format!("{name}_sum"), labels, sum);
         self.sample(&format!("{name}_count"), labels, all);
+    }
+
+    /// Durations as a histogram with these steps; `all` is how many there were.
+    pub fn durations<const N: usize>(
+        &mut self,
+        name: &str,
+        labels: &str,
+        steps: &[f64; N],
+        own: &Durations<N>,
+        all: u64,
+    ) {
+        let counted = steps.iter().copied().zip(own.within);
+        self.histogram(name, labels, counted, own.sum, all);
     }
 
     /// What was written.

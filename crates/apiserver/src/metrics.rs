@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use gardener_apimachinery::metrics::Text;
+use gardener_apimachinery::metrics::{Durations, Text};
 use http::Method;
 use parking_lot::Mutex;
 
@@ -49,7 +49,7 @@ struct Checked {
 /// The counts of one resource.
 #[derive(Default)]
 struct Counts {
-    requests: Vec<(Kind, Durations)>,
+    requests: Vec<(Kind, Ended)>,
     /// Watches that run, by scope.
     watches: BTreeMap<&'static str, i64>,
 }
@@ -63,21 +63,17 @@ struct Kind {
 }
 
 #[derive(Default)]
-struct Durations {
+struct Ended {
     /// By status code.
     codes: Vec<(u16, u64)>,
-    /// In seconds.
-    sum: f64,
-    /// How many ended within a step and not within the one before it.
-    steps: [u32; STEPS.len()],
+    durations: Durations<{ STEPS.len() }>,
 }
 
-impl Durations {
+impl Ended {
     /// Writes them as a histogram.
     fn tell(&self, out: &mut Text, name: &str, labels: &str) {
         let all = self.codes.iter().map(|(_, number)| number).sum();
-        let steps = STEPS.iter().copied().zip(self.steps.map(u64::from));
-        out.histogram(name, labels, steps, self.sum, all);
+        out.durations(name, labels, &STEPS, &self.durations, all);
     }
 }
 
@@ -186,23 +182,18 @@ impl Metrics {
         let at = match counts.requests.iter().position(|(kind, _)| *kind == asked.kind) {
             Some(at) => at,
             None => {
-                counts.requests.push((asked.kind, Durations::default()));
+                counts.requests.push((asked.kind, Ended::default()));
                 counts.requests.len() - 1
             }
         };
-        let Some((_, durations)) = counts.requests.get_mut(at) else {
+        let Some((_, ended)) = counts.requests.get_mut(at) else {
             return;
         };
-        match durations.codes.iter_mut().find(|(own, _)| *own == code) {
+        match ended.codes.iter_mut().find(|(own, _)| *own == code) {
             Some((_, number)) => *number += 1,
-            None => durations.codes.push((code, 1)),
+            None => ended.codes.push((code, 1)),
         }
-        let seconds = taken.as_secs_f64();
-        durations.sum += seconds;
-        let step = STEPS.iter().position(|step| seconds <= *step);
-        if let Some(number) = step.and_then(|step| durations.steps.get_mut(step)) {
-            *number += 1;
-        }
+        ended.durations.add(&STEPS, taken);
     }
 
     /// Notes what a health check found.

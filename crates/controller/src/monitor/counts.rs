@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use gardener_apimachinery::metrics::Text;
+use gardener_apimachinery::metrics::{Durations, Text};
 use parking_lot::Mutex;
 
 /// Upper bounds, in seconds, of the steps in which durations of reconciliations are counted; those of controller-runtime.
@@ -53,8 +53,7 @@ struct State {
     working: u64,
     results: BTreeMap<&'static str, u64>,
     panics: u64,
-    sum: f64,
-    steps: Vec<u64>,
+    durations: Durations<{ STEPS.len() }>,
 }
 
 impl Counts {
@@ -84,13 +83,7 @@ impl Counts {
         state.working = state.working.saturating_sub(1);
         *state.results.entry(ended.as_str()).or_default() += 1;
         state.panics += u64::from(ended == Ended::Panic);
-        let seconds = taken.as_secs_f64();
-        state.sum += seconds;
-        state.steps.resize(STEPS.len(), 0);
-        let step = STEPS.iter().position(|step| seconds <= *step);
-        if let Some(number) = step.and_then(|step| state.steps.get_mut(step)) {
-            *number += 1;
-        }
+        state.durations.add(&STEPS, taken);
     }
 }
 
@@ -146,11 +139,13 @@ pub(super) fn write(controllers: &BTreeMap<Arc<str>, Arc<Counts>>, text: &mut Te
     text.family(name, "histogram", "How long reconciliations took, in seconds.");
     for (controller, counts) in controllers {
         let state = counts.state.lock();
-        let steps = STEPS
-            .iter()
-            .enumerate()
-            .map(|(at, step)| (*step, state.steps.get(at).copied().unwrap_or_default()));
         let all = state.results.values().sum();
-        text.histogram(name, &format!("controller=\"{controller}\""), steps, state.sum, all);
+        text.durations(
+            name,
+            &format!("controller=\"{controller}\""),
+            &STEPS,
+            &state.durations,
+            all,
+        );
     }
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use gardener_apimachinery::metrics::Text;
+use gardener_apimachinery::metrics::{Durations, Text};
 use k8s_openapi::jiff::Timestamp;
 use parking_lot::Mutex;
 use ring::digest;
@@ -36,10 +36,9 @@ fn seconds(moment: Timestamp) -> f64 {
 }
 
 #[derive(Default)]
-struct Durations {
+struct Judged {
     all: u64,
-    sum: f64,
-    steps: [u64; STEPS.len()],
+    durations: Durations<{ STEPS.len() }>,
 }
 
 /// The last fetches of one issuer's key set.
@@ -79,7 +78,7 @@ struct Reloads {
 pub(crate) struct Metrics {
     /// This server, as its digest.
     server: String,
-    durations: Mutex<BTreeMap<(bool, String), Durations>>,
+    durations: Mutex<BTreeMap<(bool, String), Judged>>,
     /// Fetches of key sets.
     pub(super) fetches: Arc<Fetches>,
     reloads: Mutex<Reloads>,
@@ -98,13 +97,8 @@ impl Metrics {
     pub(super) fn count(&self, issuer: &str, is_well: bool, taken: Duration) {
         let mut durations = self.durations.lock();
         let own = durations.entry((is_well, hashed(issuer.as_bytes()))).or_default();
-        let seconds = taken.as_secs_f64();
         own.all += 1;
-        own.sum += seconds;
-        let step = STEPS.iter().position(|step| seconds <= *step);
-        if let Some(number) = step.and_then(|step| own.steps.get_mut(step)) {
-            *number += 1;
-        }
+        own.durations.add(&STEPS, taken);
     }
 
     /// Notes that the configuration was read again, with or without success.
@@ -137,7 +131,7 @@ impl Metrics {
             );
             for ((is_well, issuer), own) in durations.iter() {
                 let labels = format!("result=\"{}\",jwt_issuer_hash=\"{issuer}\"", word(*is_well));
-                out.histogram(name, &labels, STEPS.into_iter().zip(own.steps), own.sum, own.all);
+                out.durations(name, &labels, &STEPS, &own.durations, own.all);
             }
         }
         drop(durations);

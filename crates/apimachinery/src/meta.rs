@@ -1,5 +1,6 @@
 //! Checks on `metadata` that all kinds share: names, labels, annotations, finalizers.
 
+use crate::type_meta::is_no_group_version;
 use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{
@@ -170,7 +171,7 @@ pub fn validate_owners(owners: &[OwnerReference], path: &Path) -> ErrorList {
     let mut controller: Option<String> = None;
     for owner in owners {
         let (api_version, kind) = (owner.api_version.as_str(), owner.kind.as_str());
-        let version = if api_version.matches('/').count() > 1 {
+        let version = if is_no_group_version(api_version) {
             ""
         } else {
             api_version

@@ -9,6 +9,11 @@ use crate::pointer::Pointed;
 const TYPE_META: &str =
     "struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }";
 
+/// Whether a text is no group and version: more than a group stands before the version.
+pub fn is_no_group_version(text: &str) -> bool {
+    text.matches('/').count() > 1
+}
+
 /// Why not even the kind of an object can be read, if so.
 pub fn unreadable(object: &Value) -> Option<String> {
     let cannot = |why: String| format!("couldn't get version/kind; json parse error: json: cannot unmarshal {why}");
@@ -29,7 +34,7 @@ pub fn unreadable(object: &Value) -> Option<String> {
         }
     }
     let api_version = object.at("/apiVersion").and_then(Value::as_str).unwrap_or_default();
-    (api_version.matches('/').count() > 1).then(|| format!("unexpected GroupVersion string: {api_version}"))
+    is_no_group_version(api_version).then(|| format!("unexpected GroupVersion string: {api_version}"))
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 mod requested_changes;
 
+use gardener_apimachinery::type_meta::is_no_group_version;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
@@ -205,11 +206,6 @@ pub fn go_kind(api_version: &str, kind: &str) -> String {
         Some((group, version)) => format!("{group}/{version}, Kind={kind}"),
         None => format!("/{api_version}, Kind={kind}"),
     }
-}
-
-/// Whether a text is no group and version: more than a group stands before the version.
-pub fn is_no_group_version(text: &str) -> bool {
-    text.matches('/').count() > 1
 }
 
 /// A finding of a reference (kind, name, version) whose version has more than a group before it.

@@ -10,6 +10,7 @@ mod write;
 
 use bytes::Bytes;
 use gardener_apimachinery::ApiError;
+use gardener_apimachinery::type_meta::is_no_group_version;
 use serde::de::DeserializeSeed;
 use serde_json::Value;
 
@@ -141,7 +142,7 @@ fn decode_in(
     }
     let is_told = !api_version.is_empty() || !kind.is_empty();
     // what is no group with a version is not looked at
-    if api_version.is_empty() || api_version.matches('/').count() > 1 {
+    if api_version.is_empty() || is_no_group_version(&api_version) {
         wanted.0.clone_into(&mut api_version);
     }
     if kind.is_empty() {

@@ -2,6 +2,7 @@
 //!
 //! Sets are taken to be of the version that is written, but for those of managers for whom a change is shown in another ([`Across`]).
 
+use gardener_apimachinery::type_meta::is_no_group_version;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -582,7 +583,7 @@ pub fn update_across(
     }
     // what is no version at all cannot even be asked for
     let mut versions = managed.entries.values().map(|owned| &owned.api_version);
-    if across.known.is_some() && versions.any(|version| version.matches('/').count() > 1) {
+    if across.known.is_some() && versions.any(|version| is_no_group_version(version)) {
         return;
     }
     across.forget_unknown(&mut managed);

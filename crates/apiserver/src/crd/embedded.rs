@@ -1,6 +1,7 @@
 //! Objects inside custom resources that a schema says are objects of their own: their versions, kinds and metadata.
 
 use gardener_apimachinery::field::{Error, ErrorList, Path};
+use gardener_apimachinery::type_meta::is_no_group_version;
 use gardener_schema::Schema;
 use serde_json::{Value, json};
 
@@ -50,7 +51,7 @@ fn resource(value: &Value, path: &Path, errors: &mut ErrorList) {
                 errors.push(Error::invalid(&at, "", "must not be empty"));
             }
             Some(Value::String(text)) if key == "apiVersion" => {
-                if text.matches('/').count() > 1 {
+                if is_no_group_version(text) {
                     let why = format!("unexpected GroupVersion string: {text}");
                     errors.push(Error::invalid(&at, text.as_str(), why));
                 }

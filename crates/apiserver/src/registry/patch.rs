@@ -1,5 +1,6 @@
 //! `patch`: JSON, merge, strategic merge, and server-side apply.
 
+use gardener_apimachinery::type_meta::is_no_group_version;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -354,8 +355,7 @@ impl Scope {
             let (group, own_version) = own.0.rsplit_once('/').unwrap_or(("", own.0));
             let known =
                 group == self.definition.group && self.definition.versions.iter().any(|v| v.name == own_version);
-            let is_unreadable = own.0.matches('/').count() > 1;
-            if is_unreadable || !known && self.definition.is_go_type() {
+            if is_no_group_version(own.0) || !known && self.definition.is_go_type() {
                 return Err(not_of_this_type(own.0, own.1));
             }
             return Err(ApiError::bad_request(format!(
@@ -529,9 +529,9 @@ fn given_twice(source: &Source, options: &WriteOptions, warnings: &mut Vec<Strin
 
 /// The body is of another type than the path's; as upstream tells it, of none if its version cannot be read.
 pub(crate) fn not_of_this_type(api_version: &str, kind: &str) -> ApiError {
-    let told = match api_version.matches('/').count() {
-        0 | 1 => go_kind(api_version, kind),
-        _ => go_kind("", ""),
+    let told = match is_no_group_version(api_version) {
+        false => go_kind(api_version, kind),
+        true => go_kind("", ""),
     };
     ApiError::bad_request(format!("invalid object type: {told}"))
 }

@@ -1,10 +1,11 @@
 //! Validation of shoot states, [VAL-SS1].
 
 use gardener_apimachinery::field::{Error, ErrorList, Path};
+use gardener_apimachinery::type_meta::is_no_group_version;
 
 use super::*;
 use crate::core::v1beta1::shoot::validation::spec_parts;
-use crate::validation::{go_kind, is_no_group_version, no_group_version, object_meta, object_meta_update};
+use crate::validation::{go_kind, no_group_version, object_meta, object_meta_update};
 
 /// Checks a shoot state that is to be created or stored again.
 pub fn validate_shoot_state(state: &ShootState) -> ErrorList {

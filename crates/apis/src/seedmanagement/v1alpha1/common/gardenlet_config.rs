@@ -3,6 +3,7 @@
 
 mod settings;
 
+use gardener_apimachinery::type_meta::is_no_group_version;
 use std::collections::BTreeMap;
 
 use gardener_apimachinery::field::{Error, ErrorList, Path, go_quote};
@@ -16,7 +17,7 @@ use serde_json::{Map, Value, json};
 
 use super::{GardenletDeployment, Image};
 use crate::core::v1beta1::{SeedSpec, validate_seed_spec, validate_seed_spec_update};
-use crate::validation::{invalid_each, is_no_group_version, non_negative, shown};
+use crate::validation::{invalid_each, non_negative, shown};
 
 /// The version of the configuration that gardenlets read.
 const API_VERSION: &str = "gardenlet.config.gardener.cloud/v1alpha1";

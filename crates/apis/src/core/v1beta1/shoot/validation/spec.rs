@@ -1,5 +1,6 @@
 //! The spec of a shoot as a whole, [VAL-S5] – [VAL-S19a]; calls the parts.
 
+use gardener_apimachinery::type_meta::is_no_group_version;
 use std::collections::BTreeSet;
 
 use gardener_apimachinery::field::{Error, ErrorList, Path, go_quote};
@@ -10,9 +11,7 @@ use super::super::{NamedResourceReference, ShootSpec};
 use super::{components, control_planes, kubernetes, networking, schedule, workerless, workers};
 use crate::constants::GARDEN_NAMESPACE;
 use crate::core::v1beta1::Extension;
-use crate::validation::{
-    go_kind, invalid_each, is_no_group_version, no_group_version, seed_selector, shown, tolerations,
-};
+use crate::validation::{go_kind, invalid_each, no_group_version, seed_selector, shown, tolerations};
 use crate::versions;
 
 /// Checks a shoot's spec at a path. `in_template`: the spec of a ManagedSeedSet's shoot template, where a binding's

@@ -127,16 +127,24 @@ impl Wanted {
     /// # Errors
     /// 406 in the words of kube-apiserver's router. `lists` tells whether the route has watches too.
     pub fn check_route(&self, lists: bool) -> Result<(), ApiError> {
+        let streams = if lists { STREAM_TYPES.as_slice() } else { &[] };
+        self.check_types(&MEDIA_TYPES, streams)
+    }
+
+    /// Refuses clients that accept none of the media types that a route serves.
+    ///
+    /// # Errors
+    /// 406, which tells those that the route has besides, too.
+    pub fn check_types(&self, served: &[&str], besides: &[&str]) -> Result<(), ApiError> {
         let Some(text) = self.accepted() else { return Ok(()) };
-        let served = |clause: &str| {
+        let is_served = |clause: &str| {
             let media_type = clause.split(';').next().unwrap_or_default().trim();
-            media_type == "*/*" || MEDIA_TYPES.contains(&media_type)
+            media_type == "*/*" || served.contains(&media_type)
         };
-        if text.split(',').any(served) {
+        if text.split(',').any(is_served) {
             return Ok(());
         }
-        let streams = if lists { STREAM_TYPES.as_slice() } else { &[] };
-        let available: Vec<&str> = MEDIA_TYPES.iter().chain(streams).copied().collect();
+        let available: Vec<&str> = served.iter().chain(besides).copied().collect();
         Err(ApiError::no_representation(&available))
     }
 }

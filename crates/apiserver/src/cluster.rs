@@ -29,6 +29,7 @@ use crate::impersonation::LastModes;
 use crate::metrics::Metrics;
 use crate::object::{self, Head};
 use crate::policies::Policies;
+use crate::reviews;
 use crate::user::UserInfo;
 use crate::watch_end::WatchEnd;
 use crate::webhooks::Webhooks;
@@ -351,6 +352,7 @@ impl LogicalCluster {
     pub(crate) fn is_built_in(&self, group: &str) -> bool {
         let mut own = self.built_in(group);
         own.any(|definition| definition.versions.iter().any(|version| version.served))
+            || reviews::of(self).iter().any(|review| review.group == group)
     }
 
     /// The resources of a group that no CustomResourceDefinition defines.

@@ -567,8 +567,8 @@ pub trait Strategy: Send + Sync + 'static {
         None
     }
 
-    /// Whether what subresources answer can be shown as a table.
-    fn has_tables_of_subresources(&self) -> bool {
+    /// Whether what a subresource answers can be shown as a table.
+    fn has_tables_of(&self, _subresource: &str) -> bool {
         true
     }
 

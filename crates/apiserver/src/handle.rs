@@ -292,7 +292,7 @@ impl Call {
                 && self.cluster.name() != ALL_CLUSTERS
                 && protobuf::knows(&scope.definition.group, &scope.version, &scope.spec()?.kind),
             shapes: true,
-            tables: scope.subresource.is_empty() || scope.definition.strategy.has_tables_of_subresources(),
+            tables: scope.subresource.is_empty() || scope.definition.strategy.has_tables_of(&scope.subresource),
         })
     }
 
@@ -301,16 +301,20 @@ impl Call {
         self.wanted.check_route(false)?;
         let offer = Offer {
             shapes: true,
-            tables: scope.definition.strategy.has_tables_of_subresources(),
+            tables: scope.definition.strategy.has_tables_of(&scope.subresource),
             ..Offer::ONE_SHAPE
         };
         Accept::choose(&self.wanted, offer)
     }
 
-    /// The form of answers that have one shape only.
-    pub(crate) fn accept_one_shape(&self) -> Result<Accept, ApiError> {
+    /// The form of answers to what is only posted: upstream makes no tables of that.
+    pub(crate) fn accept_posted(&self) -> Result<Accept, ApiError> {
         self.wanted.check_route(false)?;
-        Accept::choose(&self.wanted, Offer::ONE_SHAPE)
+        let offer = Offer {
+            shapes: true,
+            ..Offer::ONE_SHAPE
+        };
+        Accept::choose(&self.wanted, offer)
     }
 
     /// Refuses what the user may not do. Gives an answer where it cannot be found out: as upstream's that is no `Status`.
@@ -357,8 +361,11 @@ impl Call {
         if let Some(backend) = self.backend_of(path) {
             return Ok(self.forward(&backend).await);
         }
-        if path == "/version" && self.method != Method::GET {
-            return Err(ApiError::method_not_allowed());
+        if path == "/version" {
+            if self.method != Method::GET {
+                return Err(ApiError::method_not_allowed());
+            }
+            self.wanted.check_types(&["application/json"], &[])?;
         }
         if matches!(path, "/metrics" | "/metrics/slis") {
             let metrics = self.cluster.metrics();
@@ -490,7 +497,7 @@ impl Call {
             _ => false,
         };
         let connect = connect::find(&definition, &path.subresource);
-        let is_head = self.method == Method::HEAD && connect.is_none();
+        let is_head = self.method == Method::HEAD && connect.is_none_or(connect::Connect::does_one_thing);
         let is_options = connect.is_some_and(|connect| connect.is_asked_options(&self.method));
         if !is_custom && (verb.is_empty() && !is_options || is_unheard || is_head) {
             return Err(ApiError::method_not_allowed());
@@ -717,7 +724,10 @@ impl Call {
                     self.cluster.clock().now(),
                     &[object],
                     self.table_style(accept)?,
-                    json!({"resourceVersion": revision}),
+                    match revision.is_empty() {
+                        true => json!({}),
+                        false => json!({"resourceVersion": revision}),
+                    },
                     true,
                 )
             }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::handle::Call;
 use crate::registry::{
-    AskedOptions, DeleteOptions, FieldValidation, PatchKind, Preconditions, UNVERSIONED, WriteOptions,
+    AskedOptions, DeleteOptions, FieldValidation, PatchKind, Preconditions, UNVERSIONED, WriteOptions, core_named,
 };
 
 /// Longest name of a field manager, in bytes.
@@ -151,7 +151,7 @@ fn delete_options_of(mut body: Value) -> Result<DeleteOptions, ApiError> {
     let text = |key: &str| body.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
     let kind = text("kind").unwrap_or("DeleteOptions");
     if kind != "DeleteOptions" {
-        let version = text("apiVersion").unwrap_or("meta.k8s.io/v1");
+        let version = core_named(text("apiVersion").unwrap_or("meta.k8s.io/v1"));
         if version == "v1" && UNVERSIONED.contains(&kind) {
             return Err(ApiError::bad_request(format!(
                 "converting (v1.{kind}) to (v1.DeleteOptions): unknown conversion"

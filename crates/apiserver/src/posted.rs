@@ -8,14 +8,14 @@ use gardener_apimachinery::ApiError;
 use gardener_merge::fieldset::Set;
 use gardener_schema::{Definitions, Schema};
 use gardener_store::Topic;
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use crate::accept::{Accept, Shape};
 use crate::decode::Decoded;
-use crate::definition::{Columns, Definition, PlainStrategy, Subresource, Version};
-use crate::handle::Call;
-use crate::kubernetes;
-use crate::meta;
+use crate::definition::{Columns, Definition, PlainStrategy, Subresource, Version, go_package};
+use crate::handle::{Call, no_list};
 use crate::registry::{self, WriteOptions};
+use crate::{kubernetes, meta, table};
 
 /// What is known of Kubernetes' kinds that are only posted.
 static DEFINITIONS: LazyLock<Option<Definitions>> = LazyLock::new(|| {
@@ -66,6 +66,24 @@ impl From<&dyn Subresource> for Posted {
 }
 
 impl Posted {
+    /// What came of what was posted, in the shape that is accepted. A `Status` has one shape.
+    ///
+    /// # Errors
+    /// 406 if a list is wanted.
+    pub(crate) fn shown(&self, answer: Value, accept: Accept) -> Result<Value, ApiError> {
+        if meta::text(&answer, "/kind") == "Status" {
+            return Ok(answer);
+        }
+        match accept.shape {
+            Shape::Object | Shape::Table => Ok(answer),
+            Shape::Metadata => {
+                let metadata = answer.get("metadata").cloned().unwrap_or_else(|| json!({}));
+                Ok(table::partial(metadata, accept.meta_version()))
+            }
+            Shape::MetadataList => Err(no_list(&format!("{}.{}", go_package(self.group), self.kind))),
+        }
+    }
+
     /// The kind as a resource of which objects are only posted: as admission sees it.
     pub(crate) fn definition(&self, plural: &str, namespaced: bool) -> Definition {
         let version = Version {

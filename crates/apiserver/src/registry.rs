@@ -15,7 +15,7 @@ mod patch;
 mod read;
 mod update;
 
-pub(crate) use accept::{UNVERSIONED, subject, unrecognized};
+pub(crate) use accept::{UNVERSIONED, core_named, subject, unrecognized};
 pub use delete::{DeleteOptions, Deleted, Preconditions};
 pub use empties::Empties;
 pub(crate) use found::Beside;

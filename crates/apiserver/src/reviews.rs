@@ -113,9 +113,8 @@ pub(crate) async fn answer(call: &Call, path: &ResourcePath) -> Result<Option<Re
         scope.namespace.clone_from(&path.namespace);
     }
     let mut warnings = Vec::new();
-    let answered = match review.answered(call, &mut scope, &mut warnings).await {
-        Ok(answer) => {
-            let mut response = respond::value(StatusCode::CREATED, &answer, call.accept_one_shape()?);
+    let answered = match review.shown(call, &mut scope, &mut warnings).await {
+        Ok(mut response) => {
             respond::warn(&mut response, &warnings);
             response
         }
@@ -130,9 +129,24 @@ pub(crate) async fn answer(call: &Call, path: &ResourcePath) -> Result<Option<Re
 }
 
 impl Review {
+    /// The answer to the review that was sent, in the form that is accepted.
+    async fn shown(
+        &self,
+        call: &Call,
+        scope: &mut Scope,
+        warnings: &mut Vec<String>,
+    ) -> Result<Response<Body>, ApiError> {
+        let accept = call.accept_posted()?;
+        let answer = self.answered(call, scope, warnings).await?;
+        Ok(respond::value(
+            StatusCode::CREATED,
+            &self.posted().shown(answer, accept)?,
+            accept,
+        ))
+    }
+
     /// The review that was sent, with its answer.
     async fn answered(&self, call: &Call, scope: &mut Scope, warnings: &mut Vec<String>) -> Result<Value, ApiError> {
-        call.accept_one_shape()?;
         let (decoded, options) = call.decoded_object(scope)?;
         let now = call.cluster.clock().now();
         let mut review = decoded.value;

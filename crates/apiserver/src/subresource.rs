@@ -47,7 +47,7 @@ async fn serve(call: &Call, scope: &Scope, verb: &str, noted: &mut Vec<String>) 
     }
     let options = call.write_options()?;
     // what is read may be text; a write must not happen when its answer cannot be given
-    let accept = match call.accept_one_shape() {
+    let accept = match call.accept_posted() {
         Err(error) if verb != "get" => return Err(error),
         accept => accept,
     };
@@ -64,6 +64,11 @@ async fn serve(call: &Call, scope: &Scope, verb: &str, noted: &mut Vec<String>) 
             };
             call.decoded_kind(&api_version, kind)?
         }
+    };
+    let shown = |code: StatusCode, answer: Value, warnings: &[String]| {
+        let accept = accept.clone()?;
+        let answer = Posted::from(&*subresource).shown(answer, accept)?;
+        Ok(warned(respond::value(code, &answer, accept), warnings))
     };
     let posted = verb == "create";
     if posted {
@@ -134,7 +139,7 @@ async fn serve(call: &Call, scope: &Scope, verb: &str, noted: &mut Vec<String>) 
         let (object, answer) = match effect {
             Effect::Answer(value, warning) => {
                 warnings.extend(warning);
-                return Ok(warned(respond::value(created, &value, accept?), &warnings));
+                return shown(created, value, &warnings);
             }
             Effect::Text(text) => {
                 let content_type = http::HeaderValue::from_static("text/plain; charset=utf-8");
@@ -142,14 +147,14 @@ async fn serve(call: &Call, scope: &Scope, verb: &str, noted: &mut Vec<String>) 
             }
             Effect::Nothing => return Ok(respond::empty(StatusCode::NO_CONTENT)),
             Effect::Delete(removal) => match remove(scope, &entry, *removal, &options, &mut warnings).await? {
-                Some(answer) => return Ok(warned(respond::value(created, &answer, accept?), &warnings)),
+                Some(answer) => return shown(created, answer, &warnings),
                 None => continue,
             },
             Effect::StoreAndAnswer(object, answer) => (object, answer),
         };
         let stored = scope.store_by_subresource(&entry, object, &context, &options, subresource.validates_as_update());
         if stored.await?.is_some() {
-            return Ok(warned(respond::value(created, &answer, accept?), &warnings));
+            return shown(created, answer, &warnings);
         }
     }
     Err(ApiError::conflict(

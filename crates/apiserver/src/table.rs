@@ -295,6 +295,11 @@ fn drop_made_annotations(metadata: &mut Value, names: &[&str]) {
 pub fn metadata_only(definition: &Definition, object: &Value, meta_version: &str) -> Value {
     let mut metadata = object.get("metadata").cloned().unwrap_or_else(|| json!({}));
     drop_made_annotations(&mut metadata, definition.strategy.made_annotations());
+    partial(metadata, meta_version)
+}
+
+/// Metadata as `PartialObjectMetadata`.
+pub fn partial(metadata: Value, meta_version: &str) -> Value {
     json!({"kind": PARTIAL, "apiVersion": meta_version, "metadata": metadata})
 }
 

@@ -61,7 +61,8 @@ pub fn start(
     accept: Result<Accept, ApiError>,
     closed: CancellationToken,
 ) -> Result<impl Stream<Item = Bytes> + Send + use<>, ApiError> {
-    let list_query = ListQuery::read(query, &scope.definition, true)?;
+    // as upstream, which reads the options of the old paths of watches as a list's
+    let list_query = ListQuery::read(query, &scope.definition, query.flag("watch"))?;
     let (bookmarks, initial_events) = (list_query.bookmarks, list_query.initial_events);
     let wanted = parse_revision(list_query.resource_version.as_deref())?;
     let listing_wanted = initial_events.unwrap_or_else(|| wanted.unwrap_or(0) == 0);

@@ -9,7 +9,7 @@ use gardener_apimachinery::chance::Chance;
 use gardener_apimachinery::pointer::Pointed;
 use gardener_conformance::reference::{self, Reference};
 use gardener_conformance::sequence::{self, Sequence, Topic};
-use gardener_conformance::vary::{self, Variation};
+use gardener_conformance::vary::{self, Part, Variation};
 use gardener_conformance::webhook::Webhook;
 use gardener_conformance::{compare, player};
 use http::Request;
@@ -43,6 +43,9 @@ enum Command {
         other: PathBuf,
         /// Only these topics.
         topics: Vec<String>,
+        /// What of the requests is changed.
+        #[arg(long, value_enum, default_value = "bodies")]
+        part: Part,
         /// Where etcd and kube-apiserver are, or are built to [default: a folder of this user's cache].
         #[arg(long)]
         programs: Option<PathBuf>,
@@ -62,12 +65,13 @@ async fn main() -> anyhow::Result<()> {
         Command::Vary {
             other,
             topics,
+            part,
             programs,
             number,
             seed,
         } => {
             let both = Both::start(&other, programs).await?;
-            both.compare(&topics, number, &Chance::seeded(seed)).await
+            both.compare(&topics, part, number, &Chance::seeded(seed)).await
         }
     }
 }
@@ -124,7 +128,7 @@ impl Both {
     }
 
     /// Plays so many variations to both servers, and prints those that they answer differently.
-    async fn compare(&self, topics: &[String], number: u64, chance: &Chance) -> anyhow::Result<()> {
+    async fn compare(&self, topics: &[String], part: Part, number: u64, chance: &Chance) -> anyhow::Result<()> {
         let topics = chosen(topics)?;
         let sequences: Vec<(&str, &Sequence)> = topics
             .iter()
@@ -134,7 +138,7 @@ impl Both {
         let variations: Vec<(u64, &str, Variation)> = (0..number)
             .filter_map(|number| {
                 let (topic, sequence) = vary::pick(&sequences, chance)?;
-                Some((number, *topic, vary::vary(sequence, chance)?))
+                Some((number, *topic, vary::vary(sequence, part, chance)?))
             })
             .collect();
         let mut compared = futures::stream::iter(&variations)

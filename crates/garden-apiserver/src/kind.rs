@@ -285,7 +285,7 @@ impl<K: GardenKind> Strategy for TypedStrategy<K> {
         Some("/registry-gardener")
     }
 
-    fn has_tables_of_subresources(&self) -> bool {
+    fn has_tables_of(&self, _subresource: &str) -> bool {
         false
     }
 

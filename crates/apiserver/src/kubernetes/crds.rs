@@ -10,7 +10,7 @@ use super::strategy::Kind;
 use crate::meta;
 
 pub(super) fn kind(mut kind: Kind) -> Kind {
-    kind.has_tables_of_subresources = false;
+    kind.has_tables_of_status = false;
     kind.default = |crd| {
         let kind_name = meta::text(crd, "/spec/names/kind").to_owned();
         if let Some(names) = crd.at_mut("/spec/names").and_then(Value::as_object_mut) {

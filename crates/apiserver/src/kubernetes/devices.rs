@@ -21,6 +21,7 @@ pub(super) fn classes(kind: Kind) -> Kind {
 
 /// Claims of devices.
 pub(super) fn claims(mut kind: Kind) -> Kind {
+    kind.has_tables_of_status = false;
     kind.default = |claim| default_requests(claim, "/spec/devices/requests");
     kind.whole_first = true;
     kind.validate_create = validation::claim;

@@ -555,7 +555,7 @@ fn validate_service(object: &Value) -> ErrorList {
 }
 
 pub(super) fn api_services(mut kind: Kind) -> Kind {
-    kind.has_tables_of_subresources = false;
+    kind.has_tables_of_status = false;
     kind.name = gardener_apimachinery::names::path_segment;
     kind.own_name = service_name;
     kind.prepare_create = |context, service| {

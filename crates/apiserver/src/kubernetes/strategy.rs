@@ -195,8 +195,8 @@ pub(super) struct Kind {
     pub(super) row_order: Option<fn(&Value) -> i64>,
     /// Lists, by their JSON pointers, that are something else when they are empty than when they are absent.
     pub(super) lists_kept_empty: &'static [&'static str],
-    /// See [`Strategy::has_tables_of_subresources`].
-    pub(super) has_tables_of_subresources: bool,
+    /// Whether status and scale can be shown as tables, see [`Strategy::has_tables_of`].
+    pub(super) has_tables_of_status: bool,
     /// See [`Strategy::counts_empty`].
     pub(super) counts_empty: bool,
     /// Fields that writes to the object (no name) or to a subresource leave alone, besides those that all kinds have.
@@ -262,7 +262,7 @@ impl Kind {
             made_annotations: &[],
             row_order: None,
             lists_kept_empty: &[],
-            has_tables_of_subresources: true,
+            has_tables_of_status: true,
             counts_empty: false,
             left_alone: |_| &[],
             warnings: |_, _| Vec::new(),
@@ -378,8 +378,8 @@ impl Strategy for Kind {
         (self.prepare_create)(context, object)
     }
 
-    fn has_tables_of_subresources(&self) -> bool {
-        self.has_tables_of_subresources
+    fn has_tables_of(&self, subresource: &str) -> bool {
+        self.has_tables_of_status && matches!(subresource, "status" | "scale")
     }
 
     fn reserve(&self, context: &Context<'_>, object: &mut Draft) -> Result<(), ApiError> {

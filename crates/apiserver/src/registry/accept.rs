@@ -489,7 +489,7 @@ impl Scope {
 }
 
 /// A version as it is mostly told: the core group's name is empty, and may be told.
-pub(super) fn core_named(api_version: &str) -> &str {
+pub(crate) fn core_named(api_version: &str) -> &str {
     let core = api_version.strip_prefix('/').filter(|core| !core.contains('/'));
     core.unwrap_or(api_version)
 }

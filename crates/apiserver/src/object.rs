@@ -235,14 +235,19 @@ pub fn value_of(entry: &Entry) -> Value {
     parse(entry).unwrap_or(Value::Null)
 }
 
-/// An encoded object without what says who owns its fields, the larger half of many, for nothing is selected by that; of its metadata alone, if
-/// that is told. None, if it has to be read as a whole.
+/// What an encoded object is selected by: all of it but for most of its metadata, or of its metadata alone, if that is told. None, if it has to be
+/// read as a whole.
 fn selectable(value: &[u8], metadata_alone: bool) -> Option<Value> {
     let parsed = |value: &[u8]| serde_json::from_slice::<Value>(value).ok();
     let mut metadata = Map::new();
     for member in skim::members(metadata_of(value)) {
         let (key, value) = member.ok()?;
-        if key != b"managedFields" {
+        // who owns its fields is the larger half of many an object
+        let is_selected_by = match metadata_alone {
+            true => matches!(key, b"labels" | b"name" | b"namespace"),
+            false => key != b"managedFields",
+        };
+        if is_selected_by {
             metadata.insert(skim::plain(key)?.to_owned(), parsed(value)?);
         }
     }
@@ -322,13 +327,15 @@ mod tests {
         let mut object = json!({
             "apiVersion": "v1",
             "kind": "A",
-            "metadata": {"name": "n", "labels": {"a\"b": "c"}, "managedFields": [{"manager": "m"}]},
+            "metadata": {"name": "n", "labels": {"a\"b": "c"}, "annotations": {"d": "e"},
+                "managedFields": [{"manager": "m"}]},
             "spec": {"x": [1, {"managedFields": 2}]},
         });
         let raw = encode(&object);
         meta::take_managed_fields(&mut object);
         assert_eq!(selectable(&raw, false), Some(object.clone()));
-        assert_eq!(selectable(&raw, true), Some(json!({"metadata": object["metadata"]})));
+        let by_metadata = json!({"name": "n", "labels": {"a\"b": "c"}});
+        assert_eq!(selectable(&raw, true), Some(json!({"metadata": by_metadata})));
         assert_eq!(selectable(br#"{"metadata":{},"sp\u0065c":1}"#, false), None);
     }
 }

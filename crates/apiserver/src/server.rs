@@ -185,7 +185,8 @@ where
     B: http_body::Body<Data = bytes::Bytes> + Send + 'static,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    let serving = tokio::spawn(async move { handle::handle(&server, caller, request).await });
+    // on the heap: a task is moved several times, and what serves a request is large
+    let serving = tokio::spawn(async move { Box::pin(handle::handle(&server, caller, request)).await });
     async move {
         let served = serving.await;
         served.unwrap_or_else(|_| {

@@ -87,7 +87,7 @@ struct DefinitionNames {
 
 /// The ownership of a stored object.
 pub(crate) fn ownership(entry: &Entry) -> Option<Ownership> {
-    serde_json::from_slice(metadata_of(&entry.value())).ok()
+    serde_json::from_slice(metadata_of(&entry.head())).ok()
 }
 
 /// What happened to an object.

@@ -79,17 +79,6 @@ impl Resource for Raw {
     }
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Metadata<'t> {
-    name: Option<String>,
-    namespace: Option<String>,
-    uid: Option<String>,
-    resource_version: Option<String>,
-    #[serde(borrow)]
-    managed_fields: Option<&'t RawValue>,
-}
-
 impl<'de> Deserialize<'de> for Raw {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let whole = Box::<RawValue>::deserialize(deserializer)?;
@@ -98,6 +87,7 @@ impl<'de> Deserialize<'de> for Raw {
 }
 
 impl Raw {
+    /// `whole` is known to be JSON.
     fn of(whole: &str) -> Result<Self, serde_json::Error> {
         let mut cluster = String::new();
         let mut metadata = None;
@@ -106,30 +96,36 @@ impl Raw {
             match member.map_err(serde_json::Error::custom)? {
                 (b"logicalCluster", name) => cluster = serde_json::from_slice(name)?,
                 (b"metadata", found) => {
-                    metadata = Some(serde_json::from_slice::<Metadata<'_>>(found)?);
+                    metadata = Some(found);
                     break;
                 }
                 _ => {}
             }
         }
         let metadata = metadata.ok_or_else(|| serde_json::Error::missing_field("metadata"))?;
-        let text = match metadata.managed_fields.and_then(|part| without(whole, part.get())) {
+        let mut head = ObjectMeta::default();
+        let mut managed_fields = None;
+        for member in skim::members(metadata) {
+            let (key, value) = member.map_err(serde_json::Error::custom)?;
+            match key {
+                b"name" => head.name = serde_json::from_slice(value)?,
+                b"namespace" => head.namespace = serde_json::from_slice(value)?,
+                b"uid" => head.uid = serde_json::from_slice(value)?,
+                b"resourceVersion" => head.resource_version = serde_json::from_slice(value)?,
+                b"managedFields" => managed_fields = Some(value),
+                _ => {}
+            }
+        }
+        let text = match managed_fields.and_then(|part| without(whole, part)) {
             Some(text) => text.into(),
             None => whole.into(),
-        };
-        let head = ObjectMeta {
-            name: metadata.name,
-            namespace: metadata.namespace,
-            uid: metadata.uid,
-            resource_version: metadata.resource_version,
-            ..ObjectMeta::default()
         };
         Ok(Self { text, head, cluster })
     }
 }
 
 /// A text with null in place of one of its parts; none when the part is not one of this text.
-fn without(whole: &str, part: &str) -> Option<String> {
+fn without(whole: &str, part: &[u8]) -> Option<String> {
     let at = part.as_ptr().addr().checked_sub(whole.as_ptr().addr())?;
     let (before, after) = (whole.get(..at)?, whole.get(at + part.len()..)?);
     Some([before, "null", after].concat())

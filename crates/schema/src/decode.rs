@@ -227,6 +227,9 @@ impl Schema {
     }
 
     fn read_below(&self, value: &mut Value, path: &str, is_root: bool) -> Result<(), String> {
+        if !self.has_embedded_resources() {
+            return Ok(());
+        }
         match value {
             Value::Object(members) => {
                 let metadata = members

@@ -107,11 +107,16 @@ impl Schema {
 
     /// The fields that Go always writes, with what they are where nobody set them. None of custom resources.
     pub fn zero_fields(&self) -> impl Iterator<Item = (&str, &Value)> {
-        let fields = self.definition_name().map(|_| self.fields());
-        fields
-            .into_iter()
-            .flatten()
-            .filter_map(|(name, field)| Some((name, field.zero_default()?)))
+        let fields = self.definition_name().map(|_| {
+            let node = if self.fields.is_empty() { self.resolved() } else { self };
+            node.zero_fields.get_or_init(|| {
+                let fields = node.fields();
+                let zeros = fields.filter_map(|(name, field)| Some((name.into(), field.zero_default()?.clone())));
+                zeros.collect()
+            })
+        });
+        let fields = fields.into_iter().flatten();
+        fields.map(|(name, zero)| (&**name, zero))
     }
 
     /// Whether Go leaves out the zero value of this field.
@@ -210,13 +215,9 @@ impl Schema {
     fn complete_with(&self, value: &mut Value, nulls: bool) {
         match value {
             Value::Object(members) => {
-                if self.definition_name().is_some() {
-                    for (name, field) in self.fields() {
-                        if let Some(zero) = field.zero_default().filter(|zero| nulls || !zero.is_null())
-                            && !members.contains_key(name)
-                        {
-                            members.insert(name.to_owned(), zero.clone());
-                        }
+                for (name, zero) in self.zero_fields() {
+                    if (nulls || !zero.is_null()) && !members.contains_key(name) {
+                        members.insert(name.to_owned(), zero.clone());
                     }
                 }
                 for (name, value) in members {

@@ -270,15 +270,19 @@ impl<'a> Reader<'a> {
         self.reference(document, &mut node);
         node.constraints = self.constraints(document, path, depth, node.kind)?.map(Box::new);
         let constraints = node.constraints.as_deref();
-        node.has_rules = constraints.is_some_and(|own| !own.rules.rules.is_empty())
+        let any_below = |is: &dyn Fn(&Schema) -> bool| {
+            let mut below = node.fields.values().chain(&node.additional).chain(&node.items);
+            below.any(|child| is(child))
+        };
+        let has_rules = constraints.is_some_and(|own| !own.rules.rules.is_empty())
             || constraints.is_some_and(|own| own.all_of.iter().any(|branch| branch.has_rules))
-            || node.fields.values().any(|child| child.has_rules)
-            || node.additional.as_ref().is_some_and(|child| child.has_rules)
-            || node.items.as_ref().is_some_and(|child| child.has_rules);
-        node.has_keyed_lists = matches!(node.list_type, Some(ListType::Set | ListType::Map))
-            || node.fields.values().any(|child| child.has_keyed_lists)
-            || node.additional.as_ref().is_some_and(|child| child.has_keyed_lists)
-            || node.items.as_ref().is_some_and(|child| child.has_keyed_lists);
+            || any_below(&|child| child.has_rules);
+        let has_keyed_lists =
+            matches!(node.list_type, Some(ListType::Set | ListType::Map)) || any_below(&|child| child.has_keyed_lists);
+        let has_resources = node.embedded_resource || any_below(&|child| child.has_resources);
+        node.has_rules = has_rules;
+        node.has_keyed_lists = has_keyed_lists;
+        node.has_resources = has_resources;
         if self.slots.is_some() {
             // Go types without a schema of their own (RawExtension, JSON, FieldsV1): anything goes.
             let free = node.fields.is_empty() && node.additional.is_none() && node.reference.is_none();

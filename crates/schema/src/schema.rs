@@ -139,6 +139,8 @@ pub struct Schema {
     pub(crate) key_default: Option<Box<Value>>,
     /// The fields whose default is null: known without looking at all of them.
     pub(crate) null_fields: Vec<Box<str>>,
+    /// The fields that Go always writes, with what they are where nobody set them: known without looking at all of them, once somebody asked.
+    pub(crate) zero_fields: OnceLock<Box<[(Box<str>, Value)]>>,
     /// Whether Go leaves the field out where it is a scalar's zero value.
     pub(crate) omits_zero: bool,
     /// Sorted by name.
@@ -158,6 +160,8 @@ pub struct Schema {
     pub(crate) has_rules: bool,
     /// Whether there are sets or maps among the lists here or below.
     pub(crate) has_keyed_lists: bool,
+    /// Whether there are embedded resources here or below.
+    pub(crate) has_resources: bool,
 }
 
 impl Schema {
@@ -275,6 +279,11 @@ impl Schema {
     /// Whether values are objects of an API of their own, with `apiVersion`, `kind` and `metadata`.
     pub fn is_embedded_resource(&self) -> bool {
         self.embedded_resource || self.resolved().embedded_resource
+    }
+
+    /// Whether there may be such values here or below. Of schemas of custom resources, which refer to nothing.
+    pub fn has_embedded_resources(&self) -> bool {
+        self.has_resources
     }
 
     /// How elements are told apart; none is `atomic` for server-side apply.

@@ -15,6 +15,9 @@ pub(crate) fn validate(schema: &Schema, object: &Value) -> ErrorList {
 }
 
 fn look(schema: &Schema, value: &Value, path: &Path, errors: &mut ErrorList) {
+    if !schema.has_embedded_resources() {
+        return;
+    }
     match value {
         Value::Object(members) => {
             // the whole object is judged like any other

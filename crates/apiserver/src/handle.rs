@@ -390,12 +390,19 @@ impl Call {
         if let Some(answer) = openapi::answer(&self.cluster, path, &self.headers, &self.query)? {
             return Ok(answer);
         }
-        match discovery::answer(&self.cluster, path, &self.headers, &self.wanted)? {
-            Some(_) if self.method != Method::GET && !discovery::is_told_by_any_method(&self.cluster, path) => {
-                Err(ApiError::method_not_allowed())
-            }
-            Some(answer) => Ok(answer),
-            None => Ok(respond::page_not_found()),
+        let found = discovery::answer(&self.cluster, path, &self.headers, &self.wanted);
+        let is_document = found.as_ref().map_or_else(|error| error.code() == 406, Option::is_some);
+        if is_document && self.method != Method::GET && !discovery::is_told_by_any_method(&self.cluster, path) {
+            return Err(ApiError::method_not_allowed());
+        }
+        if let Some(found) = found? {
+            return Ok(found);
+        }
+        // what is beneath these documents is looked for by who serves them
+        match path.starts_with("/version/") || oidc::is_beneath(path, || self.cluster.config().authenticator.settings())
+        {
+            true => Err(ApiError::no_such_path()),
+            false => Ok(respond::page_not_found()),
         }
     }
 
@@ -820,10 +827,21 @@ impl Call {
         let accept = Accept::choose_stream(&self.wanted, self.offer(&scope)?);
         scope.spec()?;
         // the legacy watch of one object
-        let one = (!scope.name.is_empty()).then(|| {
-            let name = std::mem::take(&mut scope.name);
-            self.query.with("fieldSelector", &format!("metadata.name={name}"))
-        });
+        let name = std::mem::take(&mut scope.name);
+        let is_asked = self.query.get("fieldSelector").is_some_and(|asked| !asked.is_empty());
+        let one = match name.is_empty() {
+            false if is_asked => {
+                let asked = ListQuery::read(&self.query, &scope.definition, self.query.flag("watch"))?;
+                if asked.fields.exact("metadata.name") != Some(&name) {
+                    return Err(ApiError::bad_request(
+                        "fieldSelector metadata.name doesn't match requested name",
+                    ));
+                }
+                None
+            }
+            false => Some(self.query.with("fieldSelector", &format!("metadata.name={name}"))),
+            true => None,
+        };
         let query = one.as_ref().unwrap_or(&self.query);
         let watching = Watching::begin(self.cluster.clone(), &Asked::of(&self.method, path, query, ""));
         let stream = watch::start(&scope, query, accept.clone(), self.closed.clone())?.inspect(move |_| {
@@ -855,7 +873,10 @@ impl Call {
         let stored = written.entry.as_deref().and_then(|entry| scope.plain(entry, accept));
         let mut response = match stored {
             Some(bytes) => respond::stored(code, &bytes),
-            None => self.shown(code, written.object.into_json(), scope, accept)?,
+            None => {
+                let shown = self.shown(code, written.object.into_json(), scope, accept);
+                shown.inspect_err(|_| scope.refused_with.extend(written.warnings.iter().cloned()))?
+            }
         };
         respond::warn(&mut response, &written.warnings);
         Ok(response)
@@ -930,7 +951,8 @@ pub(crate) fn success(definition: &Definition, object: &Value) -> Value {
     json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details})
 }
 
-/// 406: a list was asked for in the form of one object, or one object in that of a list.
+/// 406: a list was asked for in the form of one object, or one object in that of a list. (Custom resources are of a type of upstream's that could
+/// be a list, so that it fails only when it looks into them.)
 fn misshaped(scope: &Scope, is_list: bool) -> ApiError {
     let definition = &scope.definition;
     let kind = match definition.is_go_type() {
@@ -947,7 +969,8 @@ fn misshaped(scope: &Scope, is_list: bool) -> ApiError {
             "NotAcceptable",
             format!("you requested {PARTIAL}, but the requested object is a list (*{kind}List)"),
         ),
-        false => no_list(&kind),
+        false if definition.is_go_type() => no_list(&kind),
+        false => ApiError::unclassified("content is not a list"),
     }
 }
 

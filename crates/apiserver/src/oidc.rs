@@ -38,6 +38,13 @@ pub fn answer(path: &str, address: &str, settings: impl FnOnce() -> Settings) ->
     Some(response)
 }
 
+/// Whether a path is beneath one of these documents.
+pub(crate) fn is_beneath(path: &str, settings: impl FnOnce() -> Settings) -> bool {
+    let mut above = PATHS.into_iter();
+    above.any(|document| path.strip_prefix(document).is_some_and(|rest| rest.starts_with('/')))
+        && is_served(&settings())
+}
+
 /// Whether a cluster with these settings makes tokens, of which it tells.
 pub(crate) fn is_served(settings: &Settings) -> bool {
     !settings.issuer.is_empty()

@@ -896,11 +896,14 @@ impl Call {
             crate::registry::Deleted::Gone(object) if scope.definition.strategy.answers_deleted_object() => {
                 self.object(StatusCode::OK, object, scope)?
             }
-            crate::registry::Deleted::Gone(object) => respond::value(
-                StatusCode::OK,
-                &success(&scope.definition, &object),
-                self.accept(scope)?,
-            ),
+            crate::registry::Deleted::Gone(object) => {
+                let accept = self.accept(scope)?;
+                // how a table shall be is looked at before it is seen that there is none to show
+                if accept.shape == Shape::Table {
+                    self.table_style(accept)?;
+                }
+                respond::value(StatusCode::OK, &success(&scope.definition, &object), accept)
+            }
         };
         respond::warn(&mut response, &warnings);
         Ok(response)

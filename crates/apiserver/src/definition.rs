@@ -255,8 +255,16 @@ impl Definition {
         };
         match subresource {
             "status" => {
-                if let (Some(schema), Some(status)) = (schema.field("status"), object.get_mut("status")) {
-                    schema.complete_scalars(status);
+                let (Some(of_status), Value::Object(members)) = (schema.field("status"), object) else {
+                    return;
+                };
+                if !members.contains_key("status")
+                    && let Some((name, zero)) = schema.zero_fields().find(|(name, _)| *name == "status")
+                {
+                    members.insert(name.to_owned(), zero.clone());
+                }
+                if let Some(status) = members.get_mut("status") {
+                    of_status.complete_scalars(status);
                 }
             }
             _ => schema.complete_scalars(object),
@@ -546,9 +554,9 @@ pub trait Strategy: Send + Sync + 'static {
         None
     }
 
-    /// Whether a change of the status leaves labels alone.
-    fn status_update_keeps_labels(&self) -> bool {
-        false
+    /// The member of the metadata that a change of the status leaves alone, if there is one.
+    fn status_update_keeps(&self) -> Option<&'static str> {
+        None
     }
 
     /// Whether a change of the object changes its status, too, though that is a resource of its own.

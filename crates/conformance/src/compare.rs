@@ -1,5 +1,6 @@
 //! Tells how two answers differ, in words that lead to the place.
 
+use gardener_apimachinery::pointer::Pointed;
 use serde_json::{Value, json};
 
 use crate::sequence::{Answer, Recording, Sequence, Step};
@@ -28,10 +29,45 @@ pub fn differences(sequence: &Sequence, recorded: &Recording, ours: &Recording) 
 
 /// How two servers' answers to a sequence that was never recorded differ, but for steps that are excused in the one it was made from.
 pub fn between(sequence: &Sequence, one: &Recording, other: &Recording) -> Vec<String> {
-    let compared = steps(sequence, one, other).filter(|(_, step, _)| step.differs.is_none());
+    let (one, other) = (in_order(one), in_order(other));
+    let compared = steps(sequence, &one, &other).filter(|(_, step, _)| step.differs.is_none());
     compared
         .flat_map(|(number, _, of_step)| of_step.into_iter().map(move |line| format!("step {number} {line}")))
         .collect()
+}
+
+/// Answers in which that stands in one order which a server tells in any: who owns fields by the second in which it was written, and what is wrong
+/// by the order of Go's maps.
+fn in_order(recording: &Recording) -> Recording {
+    fn order(value: &mut Value) {
+        match value {
+            Value::Object(members) => members
+                .iter_mut()
+                .for_each(|(key, member)| match (key.as_str(), member) {
+                    ("managedFields", Value::Array(entries)) => {
+                        entries.sort_by_cached_key(|entry| {
+                            let keys = ["manager", "operation", "subresource", "apiVersion"];
+                            keys.map(|key| entry.get(key).map(Value::to_string))
+                        });
+                    }
+                    ("causes", Value::Array(causes)) => causes.sort_by_cached_key(Value::to_string),
+                    (_, other) => order(other),
+                }),
+            Value::Array(elements) => elements.iter_mut().for_each(order),
+            _ => {}
+        }
+    }
+    let mut recording = recording.clone();
+    for answer in &mut recording.answers {
+        order(&mut answer.body);
+        let has_causes = answer.body.at("/details/causes").is_some();
+        if let Some(Value::String(message)) = answer.body.get_mut("message").filter(|_| has_causes) {
+            let mut words: Vec<&str> = message.split([' ', ',', '[', ']', '\n']).collect();
+            words.sort_unstable();
+            *message = words.join(" ");
+        }
+    }
+    recording
 }
 
 /// How our answers differ where a step excuses it: what is left to mend, a line per place.

@@ -3,6 +3,7 @@
 
 mod body;
 mod request;
+mod walk;
 
 use gardener_apimachinery::chance::Chance;
 
@@ -24,17 +25,22 @@ pub enum Part {
     Bodies,
     /// All else: method, path, query and headers.
     Requests,
+    /// Everything: walks of several managers over one object, made of no sequence.
+    Walks,
 }
 
-/// Changes one request of a sequence. None if it has nothing to change, or is about webhooks, whose following takes too long.
+/// Changes one request of a sequence, or makes a new one. None if it has nothing to change, or is about webhooks, whose following takes too long.
 pub fn vary(sequence: &Sequence, part: Part, chance: &Chance) -> Option<Variation> {
+    if part == Part::Walks {
+        return walk::walk(chance);
+    }
     if !sequence.webhooks.is_empty() {
         return None;
     }
     // what is waited for by one server need not be waited for by the other
     let is_changeable = |step: &Step| match part {
         Part::Bodies => step.body.is_some(),
-        Part::Requests => step.until.is_none(),
+        Part::Requests | Part::Walks => step.until.is_none(),
     };
     let changeable: Vec<usize> = (0..sequence.steps.len())
         .filter(|at| sequence.steps.get(*at).is_some_and(is_changeable))
@@ -48,7 +54,7 @@ pub fn vary(sequence: &Sequence, part: Part, chance: &Chance) -> Option<Variatio
     let times = 1 + chance.below(4) / 3;
     let changes = (0..times).filter_map(|_| match part {
         Part::Bodies => body::change(step.body.as_mut()?, chance),
-        Part::Requests => request::change(step, chance),
+        Part::Requests | Part::Walks => request::change(step, chance),
     });
     let changes: Vec<String> = changes.map(|change| format!("{told}: {change}")).collect();
     (!changes.is_empty()).then_some(Variation { sequence, changes })

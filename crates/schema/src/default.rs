@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::empty::{Empty, Place};
 use crate::json::is_empty;
 use crate::meta::OBJECT_META;
-use crate::schema::Schema;
+use crate::schema::{Kind, Schema};
 
 impl Schema {
     /// Fills in defaults, into objects that exist. A null where null is no value (`nullable` is not set) is replaced by
@@ -216,7 +216,11 @@ impl Schema {
         match value {
             Value::Object(members) => {
                 for (name, zero) in self.zero_fields() {
-                    if (nulls || !zero.is_null()) && !members.contains_key(name) {
+                    let is_collection = || {
+                        self.field(name)
+                            .is_some_and(|field| matches!(field.kind(), Kind::Array | Kind::Object))
+                    };
+                    if !members.contains_key(name) && (nulls || !zero.is_null() || !is_collection()) {
                         members.insert(name.to_owned(), zero.clone());
                     }
                 }

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use gardener_apimachinery::field::{Error, ErrorList, Path};
 use gardener_apimachinery::pointer::Pointed;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::addresses;
 use super::checks::{self, ip_address, list, number, one_of, port_number, port_protocol, text};
@@ -75,7 +75,8 @@ fn validate(service: &Value) -> ErrorList {
     let (spec, path) = (service.get("spec").unwrap_or(&none), Path::new("spec"));
     let kind = text(spec, "type");
     let ports = list(spec, "ports");
-    let headless = text(spec, "clusterIP") == "None";
+    // what is made by way of its status has an address in one of both places only
+    let headless = list(spec, "clusterIPs") == [json!("None")];
     if ports.is_empty() && !headless && kind != "ExternalName" {
         errors.push(Error::required(&path.child("ports"), ""));
     }

@@ -171,8 +171,8 @@ pub(super) struct Kind {
     answers_deleted: bool,
     /// Whether an update must tell the revision that it changes.
     update_needs_revision: bool,
-    /// Whether a change of the status leaves labels alone.
-    status_keeps_labels: bool,
+    /// See [`Strategy::status_update_keeps`].
+    status_keeps: Option<&'static str>,
     /// See [`Strategy::metadata_of_status`].
     metadata_of_status: Option<&'static [&'static str]>,
     /// See [`Strategy::defaults_by_spec`].
@@ -248,7 +248,7 @@ impl Kind {
             create_on_update: false,
             answers_deleted: false,
             update_needs_revision: false,
-            status_keeps_labels: false,
+            status_keeps: None,
             metadata_of_status: None,
             defaults_by_spec: false,
             group_in_refusals: None,
@@ -465,8 +465,8 @@ impl Strategy for Kind {
         !self.update_needs_revision
     }
 
-    fn status_update_keeps_labels(&self) -> bool {
-        self.status_keeps_labels
+    fn status_update_keeps(&self) -> Option<&'static str> {
+        self.status_keeps
     }
 
     fn defaults_by_spec(&self) -> bool {
@@ -771,7 +771,17 @@ fn kind_of(group: &str, resource: &str) -> Kind {
         _ => Kind::new(crate::table::default_row),
     };
     kind.update_needs_revision = update_needs_revision(group, resource);
-    kind.status_keeps_labels = (group, resource) == ("apps", "deployments");
+    kind.status_keeps = match (group, resource) {
+        ("apps", "deployments") => Some("labels"),
+        ("", "pods") => Some("ownerReferences"),
+        _ => None,
+    };
+    if kind.status_keeps == Some("labels") {
+        kind.left_alone = |subresource| match subresource {
+            "status" => &["metadata.labels"],
+            _ => &[],
+        };
+    }
     kind.metadata_of_status = metadata_of_status(group, resource);
     if kind.metadata_of_status.is_some() {
         kind.left_alone = |subresource| match subresource {

@@ -209,7 +209,6 @@ impl Scope {
         let strategy = &self.definition.strategy;
         let of_all: &[&str] = match self.subresource.as_str() {
             _ if strategy.owns_all_sent() => &[],
-            "status" if strategy.status_update_keeps_labels() => &["spec", "metadata.labels"],
             "status" if !self.definition.is_go_type() => &["spec", "metadata"],
             "status" => &["spec"],
             "" if has_status => &["status"],

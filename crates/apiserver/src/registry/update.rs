@@ -157,8 +157,9 @@ impl Scope {
             keep_server_metadata(object, old);
             if status_update {
                 keep_all_but_status(object, old, strategy.metadata_of_status());
-                if strategy.status_update_keeps_labels() {
-                    meta::set(object, "labels", old.at("/metadata/labels").cloned());
+                if let Some(kept) = strategy.status_update_keeps() {
+                    let before = old.get("metadata").and_then(|metadata| metadata.get(kept));
+                    meta::set(object, kept, before.cloned());
                 }
             } else if has_status && !is_view && !strategy.update_keeps_sent_status() {
                 copy_member(object, old, "status");
@@ -585,6 +586,8 @@ fn keep_all_but_status(object: &mut Value, old: &Value, metadata_sent: Option<&[
             sent.extend(counted.filter_map(|key| metadata.remove_entry(*key)));
         }
         copy_member(object, old, "metadata");
+        // who owns fields is told by what is sent alone: where it tells nobody, the last who did has given them up
+        meta::set(object, "managedFields", None);
         for (key, value) in sent {
             meta::set(object, &key, Some(value));
         }

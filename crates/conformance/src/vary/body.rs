@@ -53,7 +53,7 @@ pub(super) fn change(body: &mut Value, chance: &Chance) -> Option<String> {
 }
 
 /// All places in a value but itself, as JSON pointers.
-fn gather(value: &Value, path: &str, places: &mut Vec<String>) {
+pub(super) fn gather(value: &Value, path: &str, places: &mut Vec<String>) {
     let mut add = |key: &str, member: &Value| {
         let path = pointer::member(path, key);
         places.push(path.clone());

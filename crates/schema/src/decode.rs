@@ -121,7 +121,8 @@ struct Place<'a> {
     parent: Option<&'a Place<'a>>,
     /// The full name of the struct's definition, where it has one.
     definition: Option<&'a str>,
-    structure: &'a str,
+    /// What the struct is called where its definition has no name.
+    kind: &'a str,
     field: &'a str,
 }
 
@@ -275,7 +276,7 @@ impl Schema {
             let inner = Place {
                 parent: place,
                 definition: self.definition_name(),
-                structure: self.definition_name().map_or(kind, short_name),
+                kind,
                 field: name,
             };
             let read = |union: Union, value: &Value, order: Option<&Order>| {
@@ -494,7 +495,7 @@ fn misfit(found: &str, go: &str, kind: &str, place: Option<&Place<'_>>) -> Decod
     DecodeError(match place {
         Some(place) => format!(
             "json: cannot unmarshal {found} into Go struct field {}.{} of type {go}",
-            place.structure,
+            place.definition.map_or(place.kind, short_name),
             place.path()
         ),
         None => {

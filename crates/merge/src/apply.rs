@@ -413,12 +413,14 @@ impl<'a> Task<'a> {
         let comparison = compare(self.reset_fields);
         // what will be reset, and what nobody owns, counts as a change, too
         let changed = self.is_new || !same(self.live, &object);
-        let others = match self.reset_fields.is_empty() || resets_in_all_versions(self.schema, self.manager) {
-            true => BTreeSet::new(),
-            false => managed.versions_but(self.manager.api_version),
+        let nothing = Set::new();
+        let (others, reset_elsewhere) = match resets_in_all_versions(self.schema, self.manager) {
+            true => (BTreeSet::new(), self.reset_fields),
+            false if self.reset_fields.is_empty() => (BTreeSet::new(), &nothing),
+            false => (managed.versions_but(self.manager.api_version), &nothing),
         };
         let across = self.across.others.iter().map(|other| {
-            let comparison = changes_by(other.live, other.new, other.schema, &Set::new(), true);
+            let comparison = changes_by(other.live, other.new, other.schema, reset_elsewhere, true);
             (other.api_version, comparison)
         });
         let others: Vec<(&str, Comparison)> = across

@@ -284,13 +284,7 @@ impl Scope {
                 }
                 Err(CommitError::Conflict { key, .. })
                     if attempt + 1 < ATTEMPTS && (generated || key != scope.key(&name)) => {}
-                Err(CommitError::Conflict { .. }) => {
-                    let there = scope.entry().ok();
-                    if there.is_some_and(|there| meta::is_deleting(&crate::object::value_of(&there))) {
-                        return Err(scope.already_exists(&candidate).prefixed("object is being deleted: "));
-                    }
-                    return Err(scope.already_exists(&candidate));
-                }
+                Err(CommitError::Conflict { .. }) => return Err(scope.already_exists(&candidate)),
                 Err(error) => return Err(commit_failed(&error)),
             }
         }
@@ -306,11 +300,16 @@ impl Scope {
     /// That there is an object of this name. Whoever asked for a generated name, too, may try again.
     fn already_exists(&self, object: &Value) -> ApiError {
         let error = ApiError::already_exists(&self.definition.group, &self.definition.plural, &self.name);
-        match meta::text(object, "/metadata/generateName") {
+        let error = match meta::text(object, "/metadata/generateName") {
             "" => error,
             _ => error
                 .suffixed(", the server was not able to generate a unique name for the object")
                 .with_retry(1),
+        };
+        let there = self.entry().ok();
+        match there.is_some_and(|there| meta::is_deleting(&crate::object::value_of(&there))) {
+            true => error.prefixed("object is being deleted: "),
+            false => error,
         }
     }
 

@@ -9,7 +9,19 @@ use crate::sequence::{Sequence, Step};
 
 /// An object that is walked over.
 struct Ground {
-    /// What of it is told: the group, version and plural in its path.
+    /// The ways in which it is told.
+    forms: Vec<Form>,
+    /// Members that an element of a list is told apart by, and others that an object is none without.
+    kept: &'static [&'static str],
+    /// Whether there are strategic merge patches of it.
+    is_built_in: bool,
+    /// Requests that come first.
+    before: Vec<Value>,
+}
+
+/// An object in one version.
+struct Form {
+    /// The group, version and plural in its path.
     path: &'static str,
     /// What no part of it goes without.
     identity: Value,
@@ -17,12 +29,6 @@ struct Ground {
     all: Value,
     /// All that may be said of its status, if that has a path of its own.
     status: Option<Value>,
-    /// Members that an element of a list is told apart by, and others that an object is none without.
-    kept: &'static [&'static str],
-    /// Whether there are strategic merge patches of it.
-    is_built_in: bool,
-    /// Requests that come first.
-    before: Vec<Value>,
 }
 
 const MANAGERS: [&str; 3] = ["one", "two", "three"];
@@ -33,20 +39,29 @@ const JSON_PATCH: &str = "application/json-patch+json";
 
 /// Makes a walk.
 pub fn walk(chance: &Chance) -> Option<Variation> {
-    let grounds = [config_map(), deployment(), service(), pod(), custom_resource()];
+    let grounds = [
+        config_map(),
+        deployment(),
+        service(),
+        pod(),
+        autoscaler(),
+        custom_resource(&["v1"]),
+        custom_resource(&["v1", "v2"]),
+    ];
     let ground = pick(&grounds, chance)?;
-    let collection = format!("/{}", ground.path);
-    let object = format!("{collection}/a");
     let mut steps = ground.before.clone();
     let count = 6 + chance.below(8);
     for _ in 0..count {
-        steps.push(ground.step(&collection, &object, chance)?);
+        let form = pick(&ground.forms, chance)?;
+        steps.push(ground.step(form, chance)?);
     }
-    steps.push(json!({"request": format!("GET {object}")}));
+    for form in &ground.forms {
+        steps.push(json!({"request": format!("GET /{}/a", form.path)}));
+    }
     let steps: Vec<Step> = serde_json::from_value(steps.into()).ok()?;
     let told = steps.iter().skip(ground.before.len()).map(told).collect();
     let sequence = Sequence {
-        name: format!("a walk over {}", ground.path),
+        name: format!("a walk over {}", ground.forms.first()?.path),
         webhooks: Default::default(),
         steps,
     };
@@ -62,33 +77,40 @@ fn told(step: &Step) -> String {
 }
 
 impl Ground {
-    fn step(&self, collection: &str, object: &str, chance: &Chance) -> Option<Value> {
+    fn step(&self, form: &Form, chance: &Chance) -> Option<Value> {
         let manager = pick(&MANAGERS, chance)?;
-        let status = self.status.as_ref().filter(|_| chance.below(4) == 0);
+        let collection = format!("/{}", form.path);
+        let object = format!("{collection}/a");
+        let status = form.status.as_ref().filter(|_| chance.below(4) == 0);
         let (path, of) = match status {
             Some(status) => (format!("{object}/status"), json!({"status": status})),
-            None => (object.to_owned(), self.all.clone()),
+            None => (object.clone(), form.all.clone()),
         };
         let whole = |part: Value| {
-            let mut whole = self.identity.clone();
+            let mut whole = form.identity.clone();
             merge(&mut whole, part);
             whole
         };
         let part = self.part(&of, chance);
         let dry_run = if chance.below(12) == 0 { "&dryRun=All" } else { "" };
         let asked = |method: &str, path: &str| format!("{method} {path}?fieldManager={manager}{dry_run}");
-        Some(match chance.below(12) {
-            0..=4 => json!({"request": asked("PATCH", &path), "content_type": APPLY, "body": whole(part)}),
-            5 | 6 => {
+        Some(match chance.below(26) {
+            0 => {
+                let policy = pick(&["Background", "Foreground", "Orphan"], chance)?;
+                json!({"request": format!("DELETE {object}?propagationPolicy={policy}")})
+            }
+            1 => json!({"request": format!("GET {object}")}),
+            2..=9 => json!({"request": asked("PATCH", &path), "content_type": APPLY, "body": whole(part)}),
+            10..=13 => {
                 let request = format!("{}&force=true", asked("PATCH", &path));
                 json!({"request": request, "content_type": APPLY, "body": whole(part)})
             }
-            7 => json!({"request": asked("POST", collection), "body": whole(part)}),
-            8 => json!({"request": asked("PUT", &path), "body": whole(part)}),
-            9 if self.is_built_in => {
+            14 | 15 => json!({"request": asked("POST", &collection), "body": whole(part)}),
+            16 | 17 => json!({"request": asked("PUT", &path), "body": whole(part)}),
+            18 | 19 if self.is_built_in => {
                 json!({"request": asked("PATCH", &path), "content_type": STRATEGIC, "body": part})
             }
-            10 => {
+            20 | 21 => {
                 let mut places = Vec::new();
                 super::body::gather(&part, "", &mut places);
                 let place = pick(&places, chance)?;
@@ -169,14 +191,16 @@ fn metadata() -> Value {
 
 fn config_map() -> Ground {
     Ground {
-        path: "api/v1/namespaces/${ns}/configmaps",
-        identity: json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}),
-        all: json!({
-            "metadata": metadata(),
-            "data": {"a": "b|c", "d": "e|f", "g": "h|i"},
-            "binaryData": {"x": "eA==|eQ==", "y": "eA=="},
-        }),
-        status: None,
+        forms: vec![Form {
+            path: "api/v1/namespaces/${ns}/configmaps",
+            identity: json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}),
+            all: json!({
+                "metadata": metadata(),
+                "data": {"a": "b|c", "d": "e|f", "g": "h|i"},
+                "binaryData": {"x": "eA==|eQ==", "y": "eA=="},
+            }),
+            status: None,
+        }],
         kept: &["apiVersion", "kind", "name", "uid"],
         is_built_in: true,
         before: Vec::new(),
@@ -194,32 +218,34 @@ fn deployment() -> Ground {
         })
     };
     Ground {
-        path: "apis/apps/v1/namespaces/${ns}/deployments",
-        identity: json!({
-            "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a"},
-            "spec": {"selector": {"matchLabels": {"x": "y"}}, "template": {"metadata": {"labels": {"x": "y"}}}},
-        }),
-        all: json!({
-            "metadata": metadata(),
-            "spec": {
-                "replicas": 2, "paused": true, "minReadySeconds": 3,
-                "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": "10%|20%"}},
-                "template": {"spec": {
-                    "containers": [container("c"), container("d")],
-                    "initContainers": [container("i")],
-                    "nodeSelector": {"a": "b|c", "d": "e"},
-                    "tolerations": [{"key": "a", "operator": "Exists"}, {"key": "b", "operator": "Exists"}],
-                    "imagePullSecrets": [{"name": "s"}, {"name": "t"}],
-                    "volumes": [{"name": "v", "emptyDir": {}}, {"name": "w", "configMap": {"name": "m", "items": [{"key": "k", "path": "p|q"}]}}],
-                    "securityContext": {"runAsUser": 5, "supplementalGroups": [1, 2]},
-                    "hostAliases": [{"ip": "1.2.3.4", "hostnames": ["a", "b"]}],
-                }},
-            },
-        }),
-        status: Some(json!({
-            "replicas": 1, "observedGeneration": 1,
-            "conditions": [{"type": "Available", "status": "True|False"}, {"type": "Progressing", "status": "True", "reason": "a|b"}],
-        })),
+        forms: vec![Form {
+            path: "apis/apps/v1/namespaces/${ns}/deployments",
+            identity: json!({
+                "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a"},
+                "spec": {"selector": {"matchLabels": {"x": "y"}}, "template": {"metadata": {"labels": {"x": "y"}}}},
+            }),
+            all: json!({
+                "metadata": metadata(),
+                "spec": {
+                    "replicas": 2, "paused": true, "minReadySeconds": 3,
+                    "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": "10%|20%"}},
+                    "template": {"spec": {
+                        "containers": [container("c"), container("d")],
+                        "initContainers": [container("i")],
+                        "nodeSelector": {"a": "b|c", "d": "e"},
+                        "tolerations": [{"key": "a", "operator": "Exists"}, {"key": "b", "operator": "Exists"}],
+                        "imagePullSecrets": [{"name": "s"}, {"name": "t"}],
+                        "volumes": [{"name": "v", "emptyDir": {}}, {"name": "w", "configMap": {"name": "m", "items": [{"key": "k", "path": "p|q"}]}}],
+                        "securityContext": {"runAsUser": 5, "supplementalGroups": [1, 2]},
+                        "hostAliases": [{"ip": "1.2.3.4", "hostnames": ["a", "b"]}],
+                    }},
+                },
+            }),
+            status: Some(json!({
+                "replicas": 1, "observedGeneration": 1,
+                "conditions": [{"type": "Available", "status": "True|False"}, {"type": "Progressing", "status": "True", "reason": "a|b"}],
+            })),
+        }],
         kept: &[
             "apiVersion",
             "kind",
@@ -240,26 +266,28 @@ fn deployment() -> Ground {
 
 fn service() -> Ground {
     Ground {
-        path: "api/v1/namespaces/${ns}/services",
-        identity: json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a"}, "spec": {"clusterIP": "None"}}),
-        all: json!({
-            "metadata": metadata(),
-            "spec": {
-                "selector": {"a": "b|c", "d": "e"},
-                "ports": [
-                    {"port": 80, "name": "a", "protocol": "TCP", "targetPort": "x|y"},
-                    {"port": 80, "name": "b", "protocol": "UDP", "targetPort": 5},
-                    {"port": 90, "name": "c"},
-                ],
-                "externalIPs": ["1.2.3.4", "1.2.3.5"],
-                "sessionAffinity": "None|ClientIP",
-                "publishNotReadyAddresses": true,
-            },
-        }),
-        status: Some(json!({
-            "conditions": [{"type": "a", "status": "True|False", "reason": "r", "message": "m", "lastTransitionTime": "2020-01-01T00:00:00Z"}],
-            "loadBalancer": {"ingress": [{"ip": "1.2.3.4"}, {"hostname": "a.b"}]},
-        })),
+        forms: vec![Form {
+            path: "api/v1/namespaces/${ns}/services",
+            identity: json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a"}, "spec": {"clusterIP": "None"}}),
+            all: json!({
+                "metadata": metadata(),
+                "spec": {
+                    "selector": {"a": "b|c", "d": "e"},
+                    "ports": [
+                        {"port": 80, "name": "a", "protocol": "TCP", "targetPort": "x|y"},
+                        {"port": 80, "name": "b", "protocol": "UDP", "targetPort": 5},
+                        {"port": 90, "name": "c"},
+                    ],
+                    "externalIPs": ["1.2.3.4", "1.2.3.5"],
+                    "sessionAffinity": "None|ClientIP",
+                    "publishNotReadyAddresses": true,
+                },
+            }),
+            status: Some(json!({
+                "conditions": [{"type": "a", "status": "True|False", "reason": "r", "message": "m", "lastTransitionTime": "2020-01-01T00:00:00Z"}],
+                "loadBalancer": {"ingress": [{"ip": "1.2.3.4"}, {"hostname": "a.b"}]},
+            })),
+        }],
         kept: &[
             "apiVersion",
             "kind",
@@ -280,24 +308,26 @@ fn service() -> Ground {
 
 fn pod() -> Ground {
     Ground {
-        path: "api/v1/namespaces/${ns}/pods",
-        identity: json!({
-            "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"},
-            "spec": {"containers": [{"name": "c", "image": "i"}], "terminationGracePeriodSeconds": 0},
-        }),
-        all: json!({
-            "metadata": metadata(),
-            "spec": {
-                "activeDeadlineSeconds": 60,
-                "tolerations": [{"key": "a", "operator": "Exists"}, {"key": "b", "operator": "Exists", "effect": "NoExecute"}],
-                "schedulingGates": [{"name": "example.com/a"}, {"name": "example.com/b"}],
-            },
-        }),
-        status: Some(json!({
-            "phase": "Running|Pending", "podIP": "10.1.2.3", "podIPs": [{"ip": "10.1.2.3"}], "hostIP": "10.1.2.4",
-            "conditions": [{"type": "Ready", "status": "True|False"}, {"type": "example.com/a", "status": "True"}],
-            "containerStatuses": [{"name": "c", "image": "i", "imageID": "j", "ready": true, "restartCount": 1, "state": {"running": {}}}],
-        })),
+        forms: vec![Form {
+            path: "api/v1/namespaces/${ns}/pods",
+            identity: json!({
+                "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"},
+                "spec": {"containers": [{"name": "c", "image": "i"}], "terminationGracePeriodSeconds": 0},
+            }),
+            all: json!({
+                "metadata": metadata(),
+                "spec": {
+                    "activeDeadlineSeconds": 60,
+                    "tolerations": [{"key": "a", "operator": "Exists"}, {"key": "b", "operator": "Exists", "effect": "NoExecute"}],
+                    "schedulingGates": [{"name": "example.com/a"}, {"name": "example.com/b"}],
+                },
+            }),
+            status: Some(json!({
+                "phase": "Running|Pending", "podIP": "10.1.2.3", "podIPs": [{"ip": "10.1.2.3"}], "hostIP": "10.1.2.4",
+                "conditions": [{"type": "Ready", "status": "True|False"}, {"type": "example.com/a", "status": "True"}],
+                "containerStatuses": [{"name": "c", "image": "i", "imageID": "j", "ready": true, "restartCount": 1, "state": {"running": {}}}],
+            })),
+        }],
         kept: &[
             "apiVersion",
             "kind",
@@ -318,7 +348,61 @@ fn pod() -> Ground {
     }
 }
 
-fn custom_resource() -> Ground {
+fn autoscaler() -> Ground {
+    let identity = |version: &str| {
+        json!({
+            "apiVersion": format!("autoscaling/{version}"), "kind": "HorizontalPodAutoscaler", "metadata": {"name": "a"},
+            "spec": {"maxReplicas": 5, "scaleTargetRef": {"kind": "Deployment", "name": "d", "apiVersion": "apps/v1"}},
+        })
+    };
+    let cpu = json!({"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 60}}});
+    let pods = json!({"type": "Pods", "pods": {"metric": {"name": "m|n"}, "target": {"type": "AverageValue", "averageValue": "10|1k"}}});
+    let v1 = Form {
+        path: "apis/autoscaling/v1/namespaces/${ns}/horizontalpodautoscalers",
+        identity: identity("v1"),
+        all: json!({"metadata": metadata(), "spec": {"minReplicas": 2, "maxReplicas": 6, "targetCPUUtilizationPercentage": 50}}),
+        status: Some(json!({"currentReplicas": 1, "desiredReplicas": 2, "currentCPUUtilizationPercentage": 30})),
+    };
+    let v2 = Form {
+        path: "apis/autoscaling/v2/namespaces/${ns}/horizontalpodautoscalers",
+        identity: identity("v2"),
+        all: json!({"metadata": metadata(), "spec": {
+            "minReplicas": 2, "maxReplicas": 6, "metrics": [cpu, pods],
+            "behavior": {"scaleUp": {"stabilizationWindowSeconds": 5, "selectPolicy": "Max|Min", "policies": [{"type": "Pods", "value": 2, "periodSeconds": 15}]}},
+        }}),
+        status: Some(json!({
+            "currentReplicas": 1, "desiredReplicas": 2,
+            "conditions": [{"type": "AbleToScale", "status": "True|False"}, {"type": "ScalingActive", "status": "True"}],
+        })),
+    };
+    Ground {
+        forms: vec![v1, v2],
+        kept: &[
+            "apiVersion",
+            "kind",
+            "name",
+            "uid",
+            "type",
+            "status",
+            "resource",
+            "pods",
+            "metric",
+            "target",
+            "averageUtilization",
+            "averageValue",
+            "value",
+            "periodSeconds",
+            "maxReplicas",
+            "currentReplicas",
+            "desiredReplicas",
+            "conditions",
+        ],
+        is_built_in: true,
+        before: Vec::new(),
+    }
+}
+
+fn custom_resource(versions: &[&str]) -> Ground {
     let text = json!({"type": "string"});
     let inner = json!({"type": "object", "properties": {"x": text, "y": {"type": "integer", "default": 7}, "z": {"type": "array", "items": text}}});
     let entry = json!({"type": "object", "required": ["k"], "properties": {"k": text, "l": {"type": "string", "default": "m"}, "v": text, "in": inner}});
@@ -342,22 +426,28 @@ fn custom_resource() -> Ground {
         "phase": text,
         "conditions": {"type": "array", "items": entry, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"]},
     }});
-    let version = json!({
-        "name": "v1", "served": true, "storage": true, "subresources": {"status": {}},
-        "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec, "status": status}}},
-    });
+    let version = |name: &&str| {
+        json!({
+            "name": name, "served": true, "storage": *name == "v1", "subresources": {"status": {}},
+            "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec, "status": status}}},
+        })
+    };
+    let versions_told: Value = versions.iter().map(version).collect();
     let definition = json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": {"name": "walks.${ns}.example.com"},
         "spec": {
-            "group": "${ns}.example.com", "scope": "Namespaced", "versions": [version],
+            "group": "${ns}.example.com", "scope": "Namespaced", "versions": versions_told,
             "names": {"plural": "walks", "singular": "walk", "kind": "Walk"},
         },
     });
     let entry = |k: &str, l: &str| json!({"k": k, "l": l, "v": "v|w", "in": {"x": "x|y", "y": 1, "z": ["a", "b|c"]}});
-    Ground {
-        path: "apis/${ns}.example.com/v1/namespaces/${ns}/walks",
-        identity: json!({"apiVersion": "${ns}.example.com/v1", "kind": "Walk", "metadata": {"name": "a"}}),
+    let form = |version: &&str| Form {
+        path: match *version {
+            "v1" => "apis/${ns}.example.com/v1/namespaces/${ns}/walks",
+            _ => "apis/${ns}.example.com/v2/namespaces/${ns}/walks",
+        },
+        identity: json!({"apiVersion": format!("${{ns}}.example.com/{version}"), "kind": "Walk", "metadata": {"name": "a"}}),
         all: json!({
             "metadata": metadata(),
             "spec": {
@@ -371,6 +461,9 @@ fn custom_resource() -> Ground {
             },
         }),
         status: Some(json!({"phase": "a|b", "conditions": [entry("a", "m"), entry("b", "m")]})),
+    };
+    Ground {
+        forms: versions.iter().map(form).collect(),
         kept: &["apiVersion", "kind", "name", "uid", "k"],
         is_built_in: false,
         before: vec![

@@ -118,6 +118,8 @@ pub struct Constraints {
 
 /// Named fields: looked up far more often than made.
 pub(crate) type Fields = IndexMap<Box<str>, Arc<Schema>, foldhash::fast::RandomState>;
+/// Names of fields, and what they are where nobody set them.
+pub(crate) type ZeroFields = Box<[(Box<str>, Value)]>;
 /// A place that is filled with the definition of a name once all documents are read.
 pub(crate) type Slot = Arc<OnceLock<Arc<Schema>>>;
 
@@ -140,7 +142,7 @@ pub struct Schema {
     /// The fields whose default is null: known without looking at all of them.
     pub(crate) null_fields: Vec<Box<str>>,
     /// The fields that Go always writes, with what they are where nobody set them: known without looking at all of them, once somebody asked.
-    pub(crate) zero_fields: OnceLock<Box<[(Box<str>, Value)]>>,
+    pub(crate) zero_fields: OnceLock<ZeroFields>,
     /// Whether Go leaves the field out where it is a scalar's zero value.
     pub(crate) omits_zero: bool,
     /// Sorted by name.

@@ -348,6 +348,7 @@ fn pod() -> Ground {
     }
 }
 
+/// (Where somebody owns fields in the other version, kube-apiserver keeps what is given up of fields that have another name there.)
 fn autoscaler() -> Ground {
     let identity = |version: &str| {
         json!({

@@ -367,9 +367,12 @@ fn patched(
     }
     let (mut new, source) = match kind {
         PatchKind::Json => (by_operations(current, &patch, options)?, Source::default()),
-        // a scale has no lists: the two merging patches do the same to it
-        PatchKind::Merge | PatchKind::Strategic => {
-            let merged = gardener_merge::merge_patch(current, &patch).map_err(ApiError::from)?;
+        PatchKind::Merge => (
+            gardener_merge::merge_patch(current, &patch).map_err(ApiError::from)?,
+            source,
+        ),
+        PatchKind::Strategic => {
+            let merged = gardener_merge::strategic(current, &patch, &SCHEMA).map_err(ApiError::from)?;
             (merged, source)
         }
         PatchKind::Apply => return applied(scope, current, &patch, options, now),

@@ -47,6 +47,7 @@ static STRIPPED: LazyLock<Set> = LazyLock::new(|| {
         "metadata.resourceVersion",
     ])
 });
+static NO_FIELDS: LazyLock<Set> = LazyLock::new(Set::new);
 static NOTHING: LazyLock<Value> = LazyLock::new(|| Value::Object(Map::new()));
 
 /// Who writes, how, and in which version.
@@ -413,12 +414,11 @@ impl<'a> Task<'a> {
         let comparison = compare(self.reset_fields);
         // what will be reset, and what nobody owns, counts as a change, too
         let changed = self.is_new || !same(self.live, &object);
-        let nothing = Set::new();
-        let (others, reset_elsewhere) = match resets_in_all_versions(self.schema, self.manager) {
-            true => (BTreeSet::new(), self.reset_fields),
-            false if self.reset_fields.is_empty() => (BTreeSet::new(), &nothing),
-            false => (managed.versions_but(self.manager.api_version), &nothing),
+        let others = match self.reset_fields.is_empty() || resets_in_all_versions(self.schema, self.manager) {
+            true => BTreeSet::new(),
+            false => managed.versions_but(self.manager.api_version),
         };
+        let reset_elsewhere = reset_elsewhere(self.schema, self.manager, self.reset_fields);
         let across = self.across.others.iter().map(|other| {
             let comparison = changes_by(other.live, other.new, other.schema, reset_elsewhere, true);
             (other.api_version, comparison)
@@ -589,11 +589,7 @@ pub fn update_across(
         return;
     }
     across.forget_unknown(&mut managed);
-    let nothing = Set::new();
-    let reset_elsewhere = match resets_in_all_versions(schema, manager) {
-        true => reset_fields,
-        false => &nothing,
-    };
+    let reset_elsewhere = reset_elsewhere(schema, manager, reset_fields);
     let others: Vec<(&str, Comparison)> = across
         .others
         .iter()
@@ -651,6 +647,14 @@ fn changes_by(old: &Value, new: &Value, schema: &Schema, reset_fields: &Set, sen
 /// stored.
 fn resets_in_all_versions(schema: &Schema, manager: &Manager<'_>) -> bool {
     schema.definition_name().is_some() || !manager.subresource.is_empty()
+}
+
+/// What a write cannot change for those who own fields in other versions.
+fn reset_elsewhere<'r>(schema: &Schema, manager: &Manager<'_>, reset_fields: &'r Set) -> &'r Set {
+    match resets_in_all_versions(schema, manager) {
+        true => reset_fields,
+        false => &NO_FIELDS,
+    }
 }
 
 /// Takes changed fields from all managers and answers from whom which were taken because they were given another value. Who owns fields

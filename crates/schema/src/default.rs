@@ -108,7 +108,7 @@ impl Schema {
     /// The fields that Go always writes, with what they are where nobody set them. None of custom resources.
     pub fn zero_fields(&self) -> impl Iterator<Item = (&str, &Value)> {
         let fields = self.definition_name().map(|_| {
-            let node = if self.fields.is_empty() { self.resolved() } else { self };
+            let node = self.with_fields();
             node.zero_fields.get_or_init(|| {
                 let fields = node.fields();
                 let zeros = fields.filter_map(|(name, field)| Some((name.into(), field.zero_default()?.clone())));

@@ -236,10 +236,17 @@ impl Schema {
         self.field(name).or_else(|| self.additional())
     }
 
+    /// The node that has the named fields: this one, or what it refers to.
+    pub(crate) fn with_fields(&self) -> &Self {
+        match self.fields.is_empty() {
+            true => self.resolved(),
+            false => self,
+        }
+    }
+
     /// The named fields, sorted.
     pub fn fields(&self) -> impl Iterator<Item = (&str, &Self)> {
-        let target = self.resolved();
-        let node = if self.fields.is_empty() { target } else { self };
+        let node = self.with_fields();
         node.fields.iter().map(|(name, node)| (&**name, &**node))
     }
 

@@ -46,6 +46,7 @@ pub(super) fn kind(mut kind: Kind) -> Kind {
     kind.views = &["ephemeralcontainers", "resize"];
     kind.update_view = |view, _, pod, old| update_view(view, pod, old);
     kind.whole_first = true;
+    kind.status_keeps = Some("ownerReferences");
     kind.left_alone = |subresource| match subresource {
         "status" => &["metadata.deletionTimestamp", "metadata.ownerReferences"],
         _ => &[],

@@ -172,7 +172,7 @@ pub(super) struct Kind {
     /// Whether an update must tell the revision that it changes.
     update_needs_revision: bool,
     /// See [`Strategy::status_update_keeps`].
-    status_keeps: Option<&'static str>,
+    pub(super) status_keeps: Option<&'static str>,
     /// See [`Strategy::metadata_of_status`].
     metadata_of_status: Option<&'static [&'static str]>,
     /// See [`Strategy::defaults_by_spec`].
@@ -771,17 +771,6 @@ fn kind_of(group: &str, resource: &str) -> Kind {
         _ => Kind::new(crate::table::default_row),
     };
     kind.update_needs_revision = update_needs_revision(group, resource);
-    kind.status_keeps = match (group, resource) {
-        ("apps", "deployments") => Some("labels"),
-        ("", "pods") => Some("ownerReferences"),
-        _ => None,
-    };
-    if kind.status_keeps == Some("labels") {
-        kind.left_alone = |subresource| match subresource {
-            "status" => &["metadata.labels"],
-            _ => &[],
-        };
-    }
     kind.metadata_of_status = metadata_of_status(group, resource);
     if kind.metadata_of_status.is_some() {
         kind.left_alone = |subresource| match subresource {

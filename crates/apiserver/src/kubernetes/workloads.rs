@@ -289,6 +289,11 @@ fn selector_unchanged(object: &Value, old: &Value) -> ErrorList {
 }
 
 pub(super) fn deployments(mut kind: Kind) -> Kind {
+    kind.status_keeps = Some("labels");
+    kind.left_alone = |subresource| match subresource {
+        "status" => &["metadata.labels"],
+        _ => &[],
+    };
     kind.made_annotations = &[ROLLBACK_TO];
     kind.warnings = warnings::of_workload;
     kind.validate = |object| {

@@ -138,13 +138,11 @@ fn set(step: &mut Step, request: String) -> Option<String> {
 fn method(step: &mut Step, chance: &Chance) -> Option<String> {
     let (_, rest) = step.request.split_once(' ')?;
     let made = pick(&METHODS, chance)?;
-    // a collection is not deleted in place of what is asked of it
-    let is_collection = rest.split(['?', '/']).any(|segment| segment == "namespaces") && rest.ends_with("/${ns}");
-    let request = format!("{made} {rest}");
-    if is_collection && *made == "DELETE" {
+    // a namespace that goes takes with it what the next steps are about
+    if *made == "DELETE" && rest.ends_with("/namespaces/${ns}") {
         return None;
     }
-    set(step, request)
+    set(step, format!("{made} {rest}"))
 }
 
 fn path(step: &mut Step, chance: &Chance) -> Option<String> {

@@ -77,6 +77,15 @@ fn told(step: &Step) -> String {
 }
 
 impl Ground {
+    fn of_built_in(forms: Vec<Form>, kept: &'static [&'static str]) -> Self {
+        Self {
+            forms,
+            kept,
+            is_built_in: true,
+            before: Vec::new(),
+        }
+    }
+
     fn step(&self, form: &Form, chance: &Chance) -> Option<Value> {
         let manager = pick(&MANAGERS, chance)?;
         let collection = format!("/{}", form.path);
@@ -190,8 +199,8 @@ fn metadata() -> Value {
 }
 
 fn config_map() -> Ground {
-    Ground {
-        forms: vec![Form {
+    Ground::of_built_in(
+        vec![Form {
             path: "api/v1/namespaces/${ns}/configmaps",
             identity: json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}),
             all: json!({
@@ -201,10 +210,8 @@ fn config_map() -> Ground {
             }),
             status: None,
         }],
-        kept: &["apiVersion", "kind", "name", "uid"],
-        is_built_in: true,
-        before: Vec::new(),
-    }
+        &["apiVersion", "kind", "name", "uid"],
+    )
 }
 
 fn deployment() -> Ground {
@@ -217,8 +224,8 @@ fn deployment() -> Ground {
             "volumeMounts": [{"mountPath": "/a", "name": "v"}, {"mountPath": "/b", "name": "w"}],
         })
     };
-    Ground {
-        forms: vec![Form {
+    Ground::of_built_in(
+        vec![Form {
             path: "apis/apps/v1/namespaces/${ns}/deployments",
             identity: json!({
                 "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a"},
@@ -246,7 +253,7 @@ fn deployment() -> Ground {
                 "conditions": [{"type": "Available", "status": "True|False"}, {"type": "Progressing", "status": "True", "reason": "a|b"}],
             })),
         }],
-        kept: &[
+        &[
             "apiVersion",
             "kind",
             "name",
@@ -259,14 +266,12 @@ fn deployment() -> Ground {
             "type",
             "status",
         ],
-        is_built_in: true,
-        before: Vec::new(),
-    }
+    )
 }
 
 fn service() -> Ground {
-    Ground {
-        forms: vec![Form {
+    Ground::of_built_in(
+        vec![Form {
             path: "api/v1/namespaces/${ns}/services",
             identity: json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a"}, "spec": {"clusterIP": "None"}}),
             all: json!({
@@ -288,7 +293,7 @@ fn service() -> Ground {
                 "loadBalancer": {"ingress": [{"ip": "1.2.3.4"}, {"hostname": "a.b"}]},
             })),
         }],
-        kept: &[
+        &[
             "apiVersion",
             "kind",
             "name",
@@ -301,14 +306,12 @@ fn service() -> Ground {
             "message",
             "lastTransitionTime",
         ],
-        is_built_in: true,
-        before: Vec::new(),
-    }
+    )
 }
 
 fn pod() -> Ground {
-    Ground {
-        forms: vec![Form {
+    Ground::of_built_in(
+        vec![Form {
             path: "api/v1/namespaces/${ns}/pods",
             identity: json!({
                 "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"},
@@ -328,7 +331,7 @@ fn pod() -> Ground {
                 "containerStatuses": [{"name": "c", "image": "i", "imageID": "j", "ready": true, "restartCount": 1, "state": {"running": {}}}],
             })),
         }],
-        kept: &[
+        &[
             "apiVersion",
             "kind",
             "name",
@@ -343,9 +346,7 @@ fn pod() -> Ground {
             "operator",
             "ip",
         ],
-        is_built_in: true,
-        before: Vec::new(),
-    }
+    )
 }
 
 /// (Where somebody owns fields in the other version, kube-apiserver keeps what is given up of fields that have another name there.)
@@ -376,9 +377,9 @@ fn autoscaler() -> Ground {
             "conditions": [{"type": "AbleToScale", "status": "True|False"}, {"type": "ScalingActive", "status": "True"}],
         })),
     };
-    Ground {
-        forms: vec![v1, v2],
-        kept: &[
+    Ground::of_built_in(
+        vec![v1, v2],
+        &[
             "apiVersion",
             "kind",
             "name",
@@ -398,9 +399,7 @@ fn autoscaler() -> Ground {
             "desiredReplicas",
             "conditions",
         ],
-        is_built_in: true,
-        before: Vec::new(),
-    }
+    )
 }
 
 fn custom_resource(versions: &[&str]) -> Ground {

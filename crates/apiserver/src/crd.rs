@@ -18,8 +18,8 @@ use serde_json::{Value, json};
 
 use crate::cluster::LogicalCluster;
 use crate::definition::{Column, Columns, Context, Definition, Draft, PathColumn, Scale, Strategy, Version};
-use crate::json_path;
 use crate::registry::Scope;
+use crate::selectable::Selectable;
 use crate::user::UserInfo;
 use crate::webhooks::ConversionWebhook;
 use crate::{discovery, meta};
@@ -45,7 +45,7 @@ struct CustomStrategy {
     shape: u64,
     /// What is told of versions that are to go.
     deprecations: BTreeMap<String, String>,
-    selectable: Vec<String>,
+    selectable: Vec<Selectable>,
     conversion: Option<ConversionWebhook>,
     is_terminating: bool,
 }
@@ -93,16 +93,8 @@ impl Strategy for CustomStrategy {
         self.conversion.as_ref()
     }
 
-    fn selectable_fields(&self, object: &Value) -> Vec<(String, String)> {
-        let text = |path: &str| match json_path::first(object, path) {
-            Some(Value::String(text)) => text.clone(),
-            Some(Value::Null) | None => String::new(),
-            Some(other) => other.to_string(),
-        };
-        self.selectable
-            .iter()
-            .map(|path| (path.trim_start_matches('.').to_owned(), text(path)))
-            .collect()
+    fn selectable_fields(&self) -> &[Selectable] {
+        &self.selectable
     }
 }
 
@@ -188,9 +180,10 @@ pub fn definition(crd: &Value) -> Option<Definition> {
                 .into_iter()
                 .flatten()
             {
-                let path = meta::text(field, "/jsonPath").to_owned();
-                if !path.is_empty() && !selectable.contains(&path) {
-                    selectable.push(path);
+                let path = meta::text(field, "/jsonPath");
+                let field = Selectable::path(path);
+                if !path.is_empty() && !selectable.contains(&field) {
+                    selectable.push(field);
                 }
             }
             let scale = version.at("/subresources/scale").map(|scale| Scale {

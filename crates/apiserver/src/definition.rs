@@ -29,6 +29,7 @@ use crate::time_limit;
 pub use subresource::{Effect, Removal, Subresource};
 
 use crate::registry::Empties;
+use crate::selectable::Selectable;
 use crate::user::UserInfo;
 use crate::webhooks::{ConversionWebhook, Reinvocation};
 
@@ -641,14 +642,14 @@ pub trait Strategy: Send + Sync + 'static {
         None
     }
 
-    /// What field selectors may select besides `metadata.name` and `metadata.namespace`. Every supported field is told for every object.
-    fn selectable_fields(&self, object: &Value) -> Vec<(String, String)> {
-        Vec::new()
+    /// What field selectors may select besides `metadata.name` and `metadata.namespace`.
+    fn selectable_fields(&self) -> &[Selectable] {
+        &[]
     }
 
-    /// Those fields of a stored object by which anybody may select it, also as another kind: events of both groups are the same objects.
-    fn kept_fields(&self, object: &Value) -> Vec<(String, String)> {
-        self.selectable_fields(object)
+    /// By what else the same stored objects are selected as another kind: events of both groups are the same objects.
+    fn other_fields(&self) -> &[Selectable] {
+        &[]
     }
 
     /// What is wrong with a name that an object has, or would have, if anything.

@@ -59,6 +59,7 @@ mod retry;
 mod reviews;
 mod route;
 mod scale;
+pub mod selectable;
 pub mod server;
 mod subresource;
 pub mod table;

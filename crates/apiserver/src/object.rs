@@ -13,9 +13,10 @@ use gardener_apimachinery::pointer::Pointed;
 use gardener_apimachinery::skim;
 use gardener_store::{Entry, Form, Revision};
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::definition::Definition;
+use crate::selectable::Selectable;
 use crate::table;
 use crate::unread::Unread;
 use crate::varint;
@@ -163,18 +164,24 @@ impl Head {
     /// The head of an entry; parsed on first use.
     pub fn of(entry: &Entry, definition: &Definition) -> Arc<Self> {
         entry.memo(|entry| {
-            // many kinds are selected by their metadata alone; then the rest need not be read
-            let by_metadata = definition.strategy.kept_fields(&json!({})).is_empty();
-            let value = match by_metadata {
+            let (own, other) = (
+                definition.strategy.selectable_fields(),
+                definition.strategy.other_fields(),
+            );
+            let selected_by = || own.iter().chain(other);
+            let mut wanted: Vec<Cow<'_, str>> = METADATA_SELECTED_BY.map(Cow::Borrowed).into();
+            wanted.extend(selected_by().flat_map(Selectable::pointers));
+            // many kinds are selected by their metadata alone; then the rest need not be looked at
+            let value = match wanted.iter().all(|pointer| pointer.starts_with("/metadata/")) {
                 true => entry.head(),
                 false => entry.value(),
             };
-            let object = selectable(&value, by_metadata).or_else(|| parsed(&entry.value()));
+            let wanted: Vec<&str> = wanted.iter().map(|pointer| &**pointer).collect();
+            let object = picked(&value, &wanted).or_else(|| parsed(&entry.value()));
             let object = object.unwrap_or_default();
             let text = |key: &str| object.at(key).and_then(Value::as_str).unwrap_or_default();
-            let kept = definition.strategy.kept_fields(&object).into_iter();
-            let kept = kept.map(|(path, value)| (Cow::Owned(path), Cow::Owned(value)));
-            let own = |path, value| (Cow::Borrowed(path), Cow::Borrowed(value));
+            let kept = selected_by().map(|field| (&*field.name, field.value(&object)));
+            let own = |path, value| (path, Cow::Borrowed(value));
             let namespace = definition
                 .namespaced
                 .then(|| own("metadata.namespace", text("/metadata/namespace")));
@@ -235,30 +242,33 @@ pub fn value_of(entry: &Entry) -> Value {
     parse(entry).unwrap_or(Value::Null)
 }
 
-/// What an encoded object is selected by: all of it but for most of its metadata, or of its metadata alone, if that is told. None, if it has to be
-/// read as a whole.
-fn selectable(value: &[u8], metadata_alone: bool) -> Option<Value> {
-    let parsed = |value: &[u8]| serde_json::from_slice::<Value>(value).ok();
-    let mut metadata = Map::new();
-    for member in skim::members(metadata_of(value)) {
-        let (key, value) = member.ok()?;
-        // who owns its fields is the larger half of many an object
-        let is_selected_by = match metadata_alone {
-            true => matches!(key, b"labels" | b"name" | b"namespace"),
-            false => key != b"managedFields",
-        };
-        if is_selected_by {
-            metadata.insert(skim::plain(key)?.to_owned(), parsed(value)?);
-        }
+/// What every object is selected by.
+const METADATA_SELECTED_BY: [&str; 3] = ["/metadata/labels", "/metadata/name", "/metadata/namespace"];
+
+/// What an entry's object has at these JSON pointers, in its place.
+pub(crate) fn part_of(entry: &Entry, pointers: &[&str]) -> Value {
+    let value = entry.value();
+    let part = picked(&value, pointers).or_else(|| parsed(&value));
+    part.unwrap_or_default()
+}
+
+/// What a JSON value has at these JSON pointers, in its place; what stands elsewhere is left out unread. None, if it has to be read as a whole.
+fn picked(value: &[u8], pointers: &[&str]) -> Option<Value> {
+    if !value.starts_with(b"{") || pointers.contains(&"") {
+        return parsed(value);
     }
     let mut object = Map::new();
-    for member in skim::members(value).take_while(|_| !metadata_alone) {
+    for member in skim::members(value) {
         let (key, value) = member.ok()?;
-        if key != b"metadata" {
-            object.insert(skim::plain(key)?.to_owned(), parsed(value)?);
+        let key = skim::plain(key)?;
+        let behind = pointers
+            .iter()
+            .filter_map(|pointer| pointer.strip_prefix('/')?.strip_prefix(key));
+        let inside: Vec<&str> = behind.filter(|rest| rest.is_empty() || rest.starts_with('/')).collect();
+        if !inside.is_empty() {
+            object.insert(key.to_owned(), picked(value, &inside)?);
         }
     }
-    object.insert("metadata".to_owned(), Value::Object(metadata));
     Some(Value::Object(object))
 }
 
@@ -291,8 +301,9 @@ fn parsed<T: for<'a> Deserialize<'a>>(value: &[u8]) -> Option<T> {
 mod tests {
     use proptest::prelude::*;
 
+    use serde_json::json;
+
     use super::*;
-    use crate::meta;
 
     #[test]
     fn bytes_are_stamped_in_place() {
@@ -323,19 +334,47 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_selected_by_who_owns_fields() {
-        let mut object = json!({
+    fn what_is_asked_for_is_picked_out() {
+        let object = json!({
             "apiVersion": "v1",
             "kind": "A",
-            "metadata": {"name": "n", "labels": {"a\"b": "c"}, "annotations": {"d": "e"},
-                "managedFields": [{"manager": "m"}]},
-            "spec": {"x": [1, {"managedFields": 2}]},
+            "metadata": {"name": "n", "labels": {"a\"b": "c"}, "managedFields": [{"manager": "m"}]},
+            "spec": {"x": [1, {"y": 2}], "z": null, "xx": 3},
         });
         let raw = encode(&object);
-        meta::take_managed_fields(&mut object);
-        assert_eq!(selectable(&raw, false), Some(object.clone()));
-        let by_metadata = json!({"name": "n", "labels": {"a\"b": "c"}});
-        assert_eq!(selectable(&raw, true), Some(json!({"metadata": by_metadata})));
-        assert_eq!(selectable(br#"{"metadata":{},"sp\u0065c":1}"#, false), None);
+        let cases = [
+            (
+                &METADATA_SELECTED_BY[..],
+                json!({"metadata": {"name": "n", "labels": {"a\"b": "c"}}}),
+            ),
+            (
+                &["/spec/x", "/spec/z/none"],
+                json!({"spec": {"x": [1, {"y": 2}], "z": null}}),
+            ),
+            (&["/spec/x/0", "/none"], json!({"spec": {"x": [1, {"y": 2}]}})),
+            (&["/kind", ""], object.clone()),
+            (&[], json!({})),
+        ];
+        for (pointers, wanted) in cases {
+            assert_eq!(picked(&raw, pointers), Some(wanted), "{pointers:?}");
+        }
+        // a key that may be another, written otherwise
+        assert_eq!(picked(br#"{"metadata":{},"sp\u0065c":1}"#, &["/spec"]), None);
+        assert_eq!(picked(br#"{"metadata":{}"#, &["/spec"]), None);
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_picked_is_as_in_the_whole(
+            members in prop::collection::btree_map("[a-c]", prop::collection::btree_map("[a-c]", ".{0,3}", 0..3), 0..3),
+            pointers in prop::collection::vec("(/[a-c]){1,3}", 0..4),
+        ) {
+            let object = json!(members);
+            let pointers: Vec<&str> = pointers.iter().map(String::as_str).collect();
+            let picked = picked(object.to_string().as_bytes(), &pointers).unwrap();
+            for pointer in pointers {
+                prop_assert_eq!(picked.pointer(pointer), object.pointer(pointer));
+            }
+        }
     }
 }

@@ -9,6 +9,7 @@ use gardener_apimachinery::field::{ErrorList, go_quote};
 use gardener_apimachinery::{ApiError, names, quantity};
 use gardener_apiserver::definition::{Context, Draft, Nameless, Strategy};
 use gardener_apiserver::meta;
+use gardener_apiserver::selectable::Selectable;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::jiff::Timestamp;
@@ -36,6 +37,8 @@ pub trait GardenKind:
     const SPEC_FOR_STATUS: Option<&'static [&'static str]> = None;
     /// Subresources besides the status that are the object itself.
     const VIEWS: &'static [&'static str] = &[];
+    /// By what selectors select, [GAPI-20], [GAPI-21].
+    const FIELDS: &'static [Selectable] = &[];
     /// Whether [`Self::warn`] has anything to say.
     const WARNS: bool = false;
 
@@ -102,10 +105,6 @@ pub trait GardenKind:
     }
     /// Brings a valid object into its stored form.
     fn canonicalize(&mut self) {}
-    /// Fields for selectors, [GAPI-20], [GAPI-21].
-    fn fields(&self) -> Vec<(&'static str, String)> {
-        Vec::new()
-    }
     /// Cells of the table row, [GAPI-10] – [GAPI-19].
     fn cells(&self, now: Timestamp) -> Vec<Value>;
     /// What it has that is not switched on.
@@ -359,16 +358,8 @@ impl<K: GardenKind> Strategy for TypedStrategy<K> {
         K::UNCONDITIONAL
     }
 
-    fn selectable_fields(&self, object: &Value) -> Vec<(String, String)> {
-        K::deserialize(object).map_or_else(
-            |_| Vec::new(),
-            |kind| {
-                kind.fields()
-                    .into_iter()
-                    .map(|(name, value)| (name.to_owned(), value))
-                    .collect()
-            },
-        )
+    fn selectable_fields(&self) -> &[Selectable] {
+        K::FIELDS
     }
 
     fn validate_name(&self, _: &Value, name: &str) -> Vec<String> {

@@ -15,6 +15,7 @@ use x509_parser::prelude::FromDer;
 use super::checks::{list, number, text};
 use super::strategy::Kind;
 use crate::meta;
+use crate::selectable::Selectable;
 
 pub(super) fn kind(mut kind: Kind) -> Kind {
     kind.name = |_| Vec::new();
@@ -65,7 +66,7 @@ pub(super) fn kind(mut kind: Kind) -> Kind {
         "approval" => &["spec", "status.certificate"],
         _ => &[],
     };
-    kind.fields = |request| vec![("spec.signerName".into(), meta::text(request, "/spec/signerName").into())];
+    kind.fields = const { &[Selectable::text("spec.signerName", "/spec/signerName")] };
     kind
 }
 

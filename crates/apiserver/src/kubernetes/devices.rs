@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 use super::internal;
 use super::strategy::Kind;
 use crate::meta;
+use crate::selectable::Selectable;
 
 /// Classes of devices.
 pub(super) fn classes(kind: Kind) -> Kind {
@@ -47,14 +48,11 @@ pub(super) fn templates(mut kind: Kind) -> Kind {
 /// What drivers offer.
 pub(super) fn slices(kind: Kind) -> Kind {
     let mut kind = kind.generation();
-    kind.fields = |slice| {
-        ["nodeName", "driver"]
-            .into_iter()
-            .map(|key| {
-                let value = meta::text(slice, &format!("/spec/{key}")).to_owned();
-                (format!("spec.{key}"), value)
-            })
-            .collect()
+    kind.fields = const {
+        &[
+            Selectable::text("spec.nodeName", "/spec/nodeName"),
+            Selectable::text("spec.driver", "/spec/driver"),
+        ]
     };
     kind.default_now = |slice, now| {
         let devices = slice.at_mut("/spec/devices").and_then(Value::as_array_mut);

@@ -10,6 +10,7 @@ use super::checks::{number, text};
 use super::internal;
 use super::strategy::Kind;
 use crate::meta;
+use crate::selectable::Selectable;
 
 /// How long an event lives after it was last written.
 pub const EVENT_TIME_TO_LIVE: Duration = Duration::from_secs(3600);
@@ -34,64 +35,55 @@ pub(super) fn core_kind(mut kind: Kind) -> Kind {
     kind.validate = |event| validate_sense(event, &CORE);
     kind.name = meta::path_segment;
     kind.metadata_last = true;
-    kind.fields = core_fields;
-    kind.other_fields = new_fields;
+    kind.fields = CORE_FIELDS;
+    kind.other_fields = NEW_FIELDS;
     kind
 }
 
-/// What an event tells of the object that it is about.
-const ABOUT: [&str; 7] = [
-    "kind",
-    "namespace",
-    "name",
-    "uid",
-    "apiVersion",
-    "resourceVersion",
-    "fieldPath",
+/// What events of the core are selected by.
+const CORE_FIELDS: &[Selectable] = &[
+    Selectable::text("involvedObject.kind", "/involvedObject/kind"),
+    Selectable::text("involvedObject.namespace", "/involvedObject/namespace"),
+    Selectable::text("involvedObject.name", "/involvedObject/name"),
+    Selectable::text("involvedObject.uid", "/involvedObject/uid"),
+    Selectable::text("involvedObject.apiVersion", "/involvedObject/apiVersion"),
+    Selectable::text("involvedObject.resourceVersion", "/involvedObject/resourceVersion"),
+    Selectable::text("involvedObject.fieldPath", "/involvedObject/fieldPath"),
+    Selectable::text("reason", "/reason"),
+    Selectable::text("type", "/type"),
+    Selectable::text("source", "/source/component"),
+    Selectable::text("reportingComponent", "/reportingComponent"),
 ];
 
-/// What events of the core are selected by.
-fn core_fields(event: &Value) -> Vec<(String, String)> {
-    let text = |path: &str| meta::text(event, path).to_owned();
-    let mut fields: Vec<(String, String)> = ABOUT
-        .iter()
-        .map(|key| (format!("involvedObject.{key}"), text(&format!("/involvedObject/{key}"))))
-        .collect();
-    fields.push(("reason".into(), text("/reason")));
-    fields.push(("type".into(), text("/type")));
-    fields.push(("source".into(), text("/source/component")));
-    fields.push(("reportingComponent".into(), text("/reportingComponent")));
-    fields
-}
-
-/// What those of `events.k8s.io` are selected by.
-fn new_fields(event: &Value) -> Vec<(String, String)> {
-    // selectors see stored events, which are in the core form
-    let text = |new: &str, old: &str| {
-        let text = meta::text(event, new);
-        if text.is_empty() {
-            meta::text(event, old).to_owned()
-        } else {
-            text.to_owned()
-        }
-    };
-    let mut fields: Vec<(String, String)> = ABOUT
-        .iter()
-        .map(|key| {
-            (
-                format!("regarding.{key}"),
-                text(&format!("/regarding/{key}"), &format!("/involvedObject/{key}")),
-            )
-        })
-        .collect();
-    fields.push(("reason".into(), text("/reason", "/reason")));
-    fields.push(("type".into(), text("/type", "/type")));
-    fields.push((
-        "reportingController".into(),
-        text("/reportingController", "/reportingComponent"),
-    ));
-    fields
-}
+/// What those of `events.k8s.io` are selected by. Selectors see stored events, which are in the core form.
+const NEW_FIELDS: &[Selectable] = &[
+    Selectable::either("regarding.kind", "/regarding/kind", "/involvedObject/kind"),
+    Selectable::either(
+        "regarding.namespace",
+        "/regarding/namespace",
+        "/involvedObject/namespace",
+    ),
+    Selectable::either("regarding.name", "/regarding/name", "/involvedObject/name"),
+    Selectable::either("regarding.uid", "/regarding/uid", "/involvedObject/uid"),
+    Selectable::either(
+        "regarding.apiVersion",
+        "/regarding/apiVersion",
+        "/involvedObject/apiVersion",
+    ),
+    Selectable::either(
+        "regarding.resourceVersion",
+        "/regarding/resourceVersion",
+        "/involvedObject/resourceVersion",
+    ),
+    Selectable::either(
+        "regarding.fieldPath",
+        "/regarding/fieldPath",
+        "/involvedObject/fieldPath",
+    ),
+    Selectable::text("reason", "/reason"),
+    Selectable::text("type", "/type"),
+    Selectable::either("reportingController", "/reportingController", "/reportingComponent"),
+];
 
 /// `events.k8s.io/v1`: other names for the same fields.
 pub(super) fn kind(kind: Kind) -> Kind {
@@ -108,8 +100,8 @@ pub(super) fn kind(kind: Kind) -> Kind {
             members.entry("deprecatedSource").or_insert_with(|| json!({}));
         }
     };
-    kind.fields = new_fields;
-    kind.other_fields = core_fields;
+    kind.fields = NEW_FIELDS;
+    kind.other_fields = CORE_FIELDS;
     kind.convert = |event, _, _| {
         rename(event);
         Ok::<(), ApiError>(())

@@ -14,6 +14,7 @@ use super::strategy::Kind;
 use super::workloads::{amount_or_share, at_most_all, counts, selector_text, selects, set_status, validate_template};
 use super::{internal, networking};
 use crate::meta;
+use crate::selectable::Selectable;
 
 mod cron;
 mod indexes;
@@ -68,10 +69,7 @@ pub(super) fn jobs(mut kind: Kind) -> Kind {
     kind.validate_status = status::validate;
     kind.canonicalize = take_labels;
     kind.prepare_status = |_, job, _| take_labels(job);
-    kind.fields = |job| {
-        let succeeded = job.at("/status/succeeded").and_then(Value::as_i64).unwrap_or(0);
-        vec![("status.successful".into(), succeeded.to_string())]
-    };
+    kind.fields = const { &[Selectable::number("status.successful", "/status/succeeded")] };
     kind
 }
 

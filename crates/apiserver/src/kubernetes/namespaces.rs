@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::defaults;
 use super::strategy::Kind;
 use crate::meta;
+use crate::selectable::Selectable;
 
 const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
@@ -77,10 +78,10 @@ pub(super) fn kind(mut kind: Kind) -> Kind {
         "finalize" => &["status"],
         _ => &[],
     };
-    kind.fields = |namespace| {
-        vec![
-            ("status.phase".into(), meta::text(namespace, "/status/phase").into()),
-            ("name".into(), meta::name(namespace).into()),
+    kind.fields = const {
+        &[
+            Selectable::text("status.phase", "/status/phase"),
+            Selectable::text("name", "/metadata/name"),
         ]
     };
     kind

@@ -11,6 +11,7 @@ use super::checks::{amount, annotation, is_true, list, map, syntax, text};
 use super::strategy::Kind;
 use super::{defaults, json_text, resource_names};
 use crate::meta;
+use crate::selectable::Selectable;
 
 pub(super) fn kind(mut kind: Kind) -> Kind {
     kind.keeps_status = true;
@@ -105,15 +106,7 @@ pub(super) fn kind(mut kind: Kind) -> Kind {
             status.remove("config");
         }
     };
-    kind.fields = |node| {
-        vec![(
-            "spec.unschedulable".into(),
-            node.at("/spec/unschedulable")
-                .and_then(Value::as_bool)
-                .unwrap_or(false)
-                .to_string(),
-        )]
-    };
+    kind.fields = const { &[Selectable::flag("spec.unschedulable", "/spec/unschedulable")] };
     kind
 }
 

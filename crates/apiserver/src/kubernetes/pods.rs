@@ -28,6 +28,7 @@ use super::internal;
 use super::strategy::Kind;
 use crate::definition::{Context, Effect, Subresource};
 use crate::meta;
+use crate::selectable::Selectable;
 
 pub(super) use eviction::Eviction;
 pub(super) use log::Log;
@@ -53,7 +54,7 @@ pub(super) fn kind(mut kind: Kind) -> Kind {
     };
     // last, for who is warned of an annotation is told before it has become a field
     kind.canonicalize = annotations::take_app_armor;
-    kind.fields = fields;
+    kind.fields = FIELDS;
     kind.grace = grace;
     // upstream spares the changes, which are hardly ever people's
     kind.warnings = |pod, old| old.map_or_else(|| warnings::of_pod(pod), |_| Vec::new());
@@ -274,25 +275,16 @@ fn more_selective(pod: &Value, old: &Value, path: &Path) -> ErrorList {
     errors
 }
 
-fn fields(pod: &Value) -> Vec<(String, String)> {
-    let text = |path: &str| meta::text(pod, path).to_owned();
-    vec![
-        ("spec.nodeName".into(), text("/spec/nodeName")),
-        ("spec.restartPolicy".into(), text("/spec/restartPolicy")),
-        ("spec.schedulerName".into(), text("/spec/schedulerName")),
-        ("spec.serviceAccountName".into(), text("/spec/serviceAccountName")),
-        (
-            "spec.hostNetwork".into(),
-            pod.at("/spec/hostNetwork")
-                .and_then(Value::as_bool)
-                .unwrap_or(false)
-                .to_string(),
-        ),
-        ("status.phase".into(), text("/status/phase")),
-        ("status.podIP".into(), text("/status/podIP")),
-        ("status.nominatedNodeName".into(), text("/status/nominatedNodeName")),
-    ]
-}
+const FIELDS: &[Selectable] = &[
+    Selectable::text("spec.nodeName", "/spec/nodeName"),
+    Selectable::text("spec.restartPolicy", "/spec/restartPolicy"),
+    Selectable::text("spec.schedulerName", "/spec/schedulerName"),
+    Selectable::text("spec.serviceAccountName", "/spec/serviceAccountName"),
+    Selectable::flag("spec.hostNetwork", "/spec/hostNetwork"),
+    Selectable::text("status.phase", "/status/phase"),
+    Selectable::text("status.podIP", "/status/podIP"),
+    Selectable::text("status.nominatedNodeName", "/status/nominatedNodeName"),
+];
 
 /// A pod without a node, or one that has ended, goes at once; the others get their own grace period unless the client asks otherwise.
 fn grace(pod: &Value, asked: Option<i64>) -> Option<i64> {

@@ -13,6 +13,7 @@ use super::addresses;
 use super::checks::{self, ip_address, list, number, one_of, port_number, port_protocol, text};
 use super::strategy::Kind;
 use crate::meta;
+use crate::selectable::Selectable;
 
 pub use allocation::gives_address;
 
@@ -57,10 +58,10 @@ pub(super) fn kind(mut kind: Kind) -> Kind {
         errors
     };
     kind.warnings = |service, _| warnings(service);
-    kind.fields = |service| {
-        vec![
-            ("spec.clusterIP".into(), meta::text(service, "/spec/clusterIP").into()),
-            ("spec.type".into(), meta::text(service, "/spec/type").into()),
+    kind.fields = const {
+        &[
+            Selectable::text("spec.clusterIP", "/spec/clusterIP"),
+            Selectable::text("spec.type", "/spec/type"),
         ]
     };
     kind

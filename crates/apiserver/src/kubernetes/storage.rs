@@ -14,6 +14,7 @@ use super::checks::{list, map, one_of, syntax, text};
 use super::strategy::Kind;
 use crate::legacy_tokens;
 use crate::meta;
+use crate::selectable::Selectable;
 
 pub(super) fn secrets(mut kind: Kind) -> Kind {
     kind.default = |secret| {
@@ -79,7 +80,7 @@ pub(super) fn secrets(mut kind: Kind) -> Kind {
         }
         errors
     };
-    kind.fields = |secret| vec![("type".into(), meta::text(secret, "/type").into())];
+    kind.fields = const { &[Selectable::text("type", "/type")] };
     kind
 }
 

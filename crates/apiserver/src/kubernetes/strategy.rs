@@ -17,6 +17,7 @@ use super::{
 };
 use crate::definition::{Companion, Context, Draft, Nameless, Strategy, Subresource};
 use crate::meta;
+use crate::selectable::Selectable;
 
 /// What upstream's validation of an update looks at in metadata.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -146,9 +147,9 @@ pub(super) struct Kind {
     /// What a change is judged by before its metadata is looked at once more.
     pub(super) before_change: fn(&Value) -> ErrorList,
     pub(super) row: fn(Timestamp, &Value) -> Vec<Value>,
-    pub(super) fields: fn(&Value) -> Vec<(String, String)>,
+    pub(super) fields: &'static [Selectable],
     /// Fields by which the same objects may be selected as another kind.
-    pub(super) other_fields: fn(&Value) -> Vec<(String, String)>,
+    pub(super) other_fields: &'static [Selectable],
     pub(super) name: fn(&str) -> Vec<String>,
     /// Whether the Go type declares what a name is: of the beginning of one nothing is said then.
     declared_name: bool,
@@ -232,8 +233,8 @@ impl Kind {
             metadata_again_of_part: MetadataAgain::Change,
             before_change: |_| Vec::new(),
             row,
-            fields: |_| Vec::new(),
-            other_fields: |_| Vec::new(),
+            fields: &[],
+            other_fields: &[],
             name: meta::dns1123_subdomain,
             declared_name: false,
             nameless: Nameless::Refused,
@@ -505,14 +506,12 @@ impl Strategy for Kind {
         (self.grace)(object, asked)
     }
 
-    fn selectable_fields(&self, object: &Value) -> Vec<(String, String)> {
-        (self.fields)(object)
+    fn selectable_fields(&self) -> &[Selectable] {
+        self.fields
     }
 
-    fn kept_fields(&self, object: &Value) -> Vec<(String, String)> {
-        let mut fields = (self.fields)(object);
-        fields.extend((self.other_fields)(object));
-        fields
+    fn other_fields(&self) -> &[Selectable] {
+        self.other_fields
     }
 
     fn validate_name(&self, object: &Value, name: &str) -> Vec<String> {

@@ -13,6 +13,7 @@ use super::pods::warnings;
 use super::strategy::Kind;
 use super::{claims, defaults, pods};
 use crate::meta;
+use crate::selectable::Selectable;
 
 /// Most bytes of all annotations of an object.
 const ANNOTATIONS_MAX: usize = 256 * 1024;
@@ -397,10 +398,7 @@ pub(super) fn replication_controllers(mut kind: Kind) -> Kind {
         None => warnings::of_workload(object, None),
     };
     kind.validate_status = replicas_status;
-    kind.fields = |object| {
-        let replicas = object.at("/status/replicas").and_then(Value::as_i64).unwrap_or(0);
-        vec![("status.replicas".into(), replicas.to_string())]
-    };
+    kind.fields = const { &[Selectable::number("status.replicas", "/status/replicas")] };
     kind.validate = |object| {
         let mut errors = Vec::new();
         let (spec, path) = (spec_of(object), Path::new("spec"));

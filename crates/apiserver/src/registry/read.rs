@@ -76,13 +76,13 @@ impl ListQuery {
             bookmarks: query.flag("allowWatchBookmarks"),
         };
         read.check(watching)?;
-        let supported = definition.strategy.selectable_fields(&serde_json::json!({}));
+        let supported = definition.strategy.selectable_fields();
         for (path, _, _) in read.fields.terms() {
             let known = path == "metadata.name"
                 || path == "metadata.namespace" && !WITHOUT_NAMESPACE.contains(&definition.plural.as_str())
-                || supported.iter().any(|(key, _)| key == path);
+                || supported.iter().any(|field| field.name == *path);
             if !known {
-                let mut known: Vec<&str> = supported.iter().map(|(key, _)| key.as_str()).collect();
+                let mut known: Vec<&str> = supported.iter().map(|field| &*field.name).collect();
                 known.extend(["metadata.name", "metadata.namespace"]);
                 known.sort_unstable();
                 return Err(unknown_field(path, &known, definition));

@@ -10,6 +10,7 @@ use gardener_apis::constants::{annotation, operation};
 use gardener_apis::core::v1::{self, from_v1beta1, to_v1beta1};
 use gardener_apis::core::v1beta1::*;
 use gardener_apiserver::definition::Context;
+use gardener_apiserver::selectable::Selectable;
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::jiff::Timestamp;
@@ -46,6 +47,7 @@ fn machine_amounts<'a>(types: &'a mut [MachineType], volumes: &'a mut [VolumeTyp
 impl GardenKind for Project {
     const GENERATION: bool = true;
     const UNCONDITIONAL: bool = true;
+    const FIELDS: &[Selectable] = &[Selectable::text("spec.namespace", "/spec/namespace")];
     fn set_defaults(&mut self, _: u64) {
         default_project(self);
     }
@@ -63,9 +65,6 @@ impl GardenKind for Project {
     }
     fn canonicalize(&mut self) {
         canonicalize_project(self);
-    }
-    fn fields(&self) -> Vec<(&'static str, String)> {
-        vec![("spec.namespace", self.spec.namespace.clone().unwrap_or_default())]
     }
     fn cells(&self, now: Timestamp) -> Vec<Value> {
         let name = |subject: &Option<k8s_openapi::api::rbac::v1::Subject>| subject.as_ref().map(|s| s.name.clone());
@@ -226,6 +225,11 @@ impl GardenKind for NamespacedCloudProfile {
 impl GardenKind for BackupBucket {
     const GENERATION: bool = true;
     const UNCONDITIONAL: bool = false;
+    const FIELDS: &[Selectable] = &[
+        Selectable::text("spec.seedName", "/spec/seedName"),
+        Selectable::text("spec.shootRef.name", "/spec/shootRef/name"),
+        Selectable::text("spec.shootRef.namespace", "/spec/shootRef/namespace"),
+    ];
     fn name_errors(name: &str) -> Vec<String> {
         names::dns_label(name)
     }
@@ -238,14 +242,6 @@ impl GardenKind for BackupBucket {
     }
     fn check_update(&self, old: &Self, _: &Context<'_>) -> ErrorList {
         validate_backup_bucket_update(self, old)
-    }
-    fn fields(&self) -> Vec<(&'static str, String)> {
-        let (name, namespace) = reference(self.spec.shoot_ref.as_ref());
-        vec![
-            ("spec.seedName", self.spec.seed_name.clone().unwrap_or_default()),
-            ("spec.shootRef.name", name),
-            ("spec.shootRef.namespace", namespace),
-        ]
     }
     fn cells(&self, now: Timestamp) -> Vec<Value> {
         let [state, progress] = rows::state_and_progress(self.status.last_operation.as_ref());
@@ -262,6 +258,12 @@ impl GardenKind for BackupBucket {
 impl GardenKind for BackupEntry {
     const GENERATION: bool = true;
     const UNCONDITIONAL: bool = false;
+    const FIELDS: &[Selectable] = &[
+        Selectable::text("spec.seedName", "/spec/seedName"),
+        Selectable::text("spec.bucketName", "/spec/bucketName"),
+        Selectable::text("spec.shootRef.name", "/spec/shootRef/name"),
+        Selectable::text("spec.shootRef.namespace", "/spec/shootRef/namespace"),
+    ];
     fn name_errors(name: &str) -> Vec<String> {
         names::path_segment(name)
     }
@@ -281,15 +283,6 @@ impl GardenKind for BackupEntry {
     }
     fn canonicalize(&mut self) {
         canonicalize_backup_entry(self);
-    }
-    fn fields(&self) -> Vec<(&'static str, String)> {
-        let (name, namespace) = reference(self.spec.shoot_ref.as_ref());
-        vec![
-            ("spec.seedName", self.spec.seed_name.clone().unwrap_or_default()),
-            ("spec.bucketName", self.spec.bucket_name.clone()),
-            ("spec.shootRef.name", name),
-            ("spec.shootRef.namespace", namespace),
-        ]
     }
     fn cells(&self, now: Timestamp) -> Vec<Value> {
         let [state, progress] = rows::state_and_progress(self.status.last_operation.as_ref());
@@ -333,6 +326,12 @@ impl GardenKind for ControllerRegistration {
 impl GardenKind for ControllerInstallation {
     const GENERATION: bool = true;
     const UNCONDITIONAL: bool = false;
+    const FIELDS: &[Selectable] = &[
+        Selectable::text("spec.registrationRef.name", "/spec/registrationRef/name"),
+        Selectable::text("spec.seedRef.name", "/spec/seedRef/name"),
+        Selectable::text("spec.shootRef.name", "/spec/shootRef/name"),
+        Selectable::text("spec.shootRef.namespace", "/spec/shootRef/namespace"),
+    ];
     fn name_errors(name: &str) -> Vec<String> {
         names::dns_label(name)
     }
@@ -342,18 +341,6 @@ impl GardenKind for ControllerInstallation {
     }
     fn check_update(&self, old: &Self, _: &Context<'_>) -> ErrorList {
         validate_controller_installation_update(self, old)
-    }
-    fn fields(&self) -> Vec<(&'static str, String)> {
-        let (shoot, namespace) = reference(self.spec.shoot_ref.as_ref());
-        vec![
-            (
-                "spec.registrationRef.name",
-                reference(Some(&self.spec.registration_ref)).0,
-            ),
-            ("spec.seedRef.name", reference(self.spec.seed_ref.as_ref()).0),
-            ("spec.shootRef.name", shoot),
-            ("spec.shootRef.namespace", namespace),
-        ]
     }
     fn cells(&self, now: Timestamp) -> Vec<Value> {
         let (seed, _) = reference(self.spec.seed_ref.as_ref());
@@ -442,6 +429,7 @@ impl GardenKind for ExposureClass {
 impl GardenKind for InternalSecret {
     const GENERATION: bool = false;
     const UNCONDITIONAL: bool = true;
+    const FIELDS: &[Selectable] = &[Selectable::text("type", "/type")];
     fn set_defaults(&mut self, _: u64) {
         merge_string_data(self);
     }
@@ -455,9 +443,6 @@ impl GardenKind for InternalSecret {
     }
     fn check_update(&self, old: &Self, _: &Context<'_>) -> ErrorList {
         validate_internal_secret_update(self, old)
-    }
-    fn fields(&self) -> Vec<(&'static str, String)> {
-        vec![("type", self.r#type.clone().unwrap_or_default())]
     }
     fn cells(&self, now: Timestamp) -> Vec<Value> {
         vec![

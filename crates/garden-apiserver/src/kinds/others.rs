@@ -13,6 +13,7 @@ use gardener_apis::operations::v1alpha1::{
 use gardener_apis::security::v1alpha1::*;
 use gardener_apis::seedmanagement::v1alpha1::*;
 use gardener_apiserver::definition::Context;
+use gardener_apiserver::selectable::Selectable;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
@@ -92,6 +93,10 @@ impl GardenKind for Bastion {
     const LISTS_KEPT_EMPTY: &'static [&'static str] = &["/spec/ingress"];
     const KEEPS_STATUS: bool = true;
     const UNCONDITIONAL: bool = false;
+    const FIELDS: &[Selectable] = &[
+        Selectable::text("spec.seedName", "/spec/seedName"),
+        Selectable::text("spec.shootRef.name", "/spec/shootRef/name"),
+    ];
     fn name_errors(name: &str) -> Vec<String> {
         names::dns_label(name)
     }
@@ -124,12 +129,6 @@ impl GardenKind for Bastion {
     fn check_status(&self, _: &Self, context: &Context<'_>) -> ErrorList {
         validate_bastion_status_update(self, context.now)
     }
-    fn fields(&self) -> Vec<(&'static str, String)> {
-        vec![
-            ("spec.seedName", self.spec.seed_name.clone().unwrap_or_default()),
-            ("spec.shootRef.name", self.spec.shoot_ref.name.clone()),
-        ]
-    }
     fn cells(&self, now: Timestamp) -> Vec<Value> {
         let ingress = self.status.ingress.as_ref();
         let address = ingress
@@ -149,6 +148,7 @@ impl GardenKind for Bastion {
 impl GardenKind for ManagedSeed {
     const GENERATION: bool = true;
     const UNCONDITIONAL: bool = false;
+    const FIELDS: &[Selectable] = &[Selectable::text("spec.shoot.name", "/spec/shoot/name")];
     fn decode_embedded(_: &str, object: &Value) -> Result<(), String> {
         gardenlet_configuration::decode(object.at("/spec/gardenlet/config"))
     }
@@ -177,16 +177,6 @@ impl GardenKind for ManagedSeed {
     }
     fn check_status(&self, _: &Self, _: &Context<'_>) -> ErrorList {
         validate_managed_seed_status_update(self)
-    }
-    fn fields(&self) -> Vec<(&'static str, String)> {
-        vec![(
-            "spec.shoot.name",
-            self.spec
-                .shoot
-                .as_ref()
-                .map(|shoot| shoot.name.clone())
-                .unwrap_or_default(),
-        )]
     }
     fn cells(&self, now: Timestamp) -> Vec<Value> {
         let status = match rows::condition(&self.status.conditions, "SeedRegistered") {

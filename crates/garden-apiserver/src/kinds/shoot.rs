@@ -8,6 +8,7 @@ use gardener_apimachinery::names;
 use gardener_apis::constants::label;
 use gardener_apis::core::v1beta1::*;
 use gardener_apiserver::definition::Context;
+use gardener_apiserver::selectable::Selectable;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
@@ -29,6 +30,13 @@ fn host_label(shoot: &mut Shoot, hosts_itself: impl FnOnce(&Shoot) -> bool) {
 }
 
 impl GardenKind for Shoot {
+    const FIELDS: &[Selectable] = &[
+        Selectable::text("spec.seedName", "/spec/seedName"),
+        Selectable::text("spec.cloudProfileName", "/spec/cloudProfileName"),
+        Selectable::text("spec.cloudProfile.Name", "/spec/cloudProfile/name"),
+        Selectable::text("spec.cloudProfile.Kind", "/spec/cloudProfile/kind"),
+        Selectable::text("status.seedName", "/status/seedName"),
+    ];
     const LISTS_KEPT_EMPTY: &'static [&'static str] = &[
         "/spec/kubernetes/clusterAutoscaler/ignoreTaints",
         "/spec/kubernetes/kubelet/preloadedImagesVerificationAllowlist",
@@ -144,20 +152,6 @@ impl GardenKind for Shoot {
 
     fn canonicalize(&mut self) {
         canonicalize_shoot(self);
-    }
-
-    fn fields(&self) -> Vec<(&'static str, String)> {
-        let reference = self.spec.cloud_profile.clone().unwrap_or_default();
-        vec![
-            ("spec.seedName", self.spec.seed_name.clone().unwrap_or_default()),
-            (
-                "spec.cloudProfileName",
-                self.spec.cloud_profile_name.clone().unwrap_or_default(),
-            ),
-            ("spec.cloudProfile.Name", reference.name),
-            ("spec.cloudProfile.Kind", reference.kind),
-            ("status.seedName", self.status.seed_name.clone().unwrap_or_default()),
-        ]
     }
 
     fn gated(&self, old: Option<&Self>, features: &Features) -> ErrorList {

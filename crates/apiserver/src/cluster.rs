@@ -9,7 +9,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use gardener_apimachinery::chance::Chance;
 use gardener_apimachinery::clock::Clock;
-use gardener_store::{Entry, Key, ListOptions, Store};
+use gardener_store::{Entry, Key, ListOptions, Revision, Store, Topic};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::rbac::v1::{PolicyRule, RoleRef};
 use parking_lot::Mutex;
@@ -164,7 +164,8 @@ pub struct LogicalCluster {
     config: ClusterConfig,
     custom: ArcSwap<ResourceSet>,
     shapes: Shapes,
-    reloading: Mutex<()>,
+    /// Up to which revision custom resources follow their definitions.
+    reloading: Mutex<Revision>,
     terminating: Mutex<BTreeSet<String>>,
     closed: CancellationToken,
     watch_end: Arc<WatchEnd>,
@@ -415,10 +416,16 @@ impl LogicalCluster {
                 tokio::task::yield_now().await;
                 continue;
             };
-            while watch.next().await.is_ok() {
+            while let Ok(event) = watch.next().await {
+                let mut newest = event.revision;
                 // what came meanwhile is read at once with it
-                while let Ok(Some(_)) = watch.try_next() {}
-                self.reload_custom_resources();
+                while let Ok(Some(event)) = watch.try_next() {
+                    newest = event.revision;
+                }
+                // what was written here is known by now
+                if newest > *self.reloading.lock() {
+                    self.reload_custom_resources();
+                }
                 crate::crd::termination::resume(self);
             }
         }
@@ -454,7 +461,9 @@ impl LogicalCluster {
             return;
         }
         // Held while definitions are read and set, so that of two writers the later one's reading stays.
-        let _reloading = self.reloading.lock();
+        let mut reloaded = self.reloading.lock();
+        let topic = Topic::new(crate::crd::GROUP, crate::crd::PLURAL);
+        *reloaded = self.store().revision_of(&topic);
         // Each is read once until it changes: schemas are large, and whoever installs many would wait for all of them with each.
         let definitions = self.kept(crate::crd::GROUP, crate::crd::PLURAL, Which::All, |crd| {
             let definition: Kept = Arc::new(crate::crd::definition(crd)?);
@@ -471,8 +480,8 @@ impl LogicalCluster {
         self.shapes.renew(custom.iter());
     }
 
-    /// The CustomResourceDefinitions of a group. Those of others, which may be many and large, are not read for it.
-    pub(crate) fn custom_resource_definitions(&self, group: &str) -> Vec<Arc<Value>> {
+    /// The CustomResourceDefinitions of a group.
+    pub(crate) fn custom_resource_definitions(&self, group: &str) -> Vec<Arc<Entry>> {
         let Some((definition, store)) = self.readable(crate::crd::GROUP, crate::crd::PLURAL) else {
             return Vec::new();
         };
@@ -481,11 +490,9 @@ impl LogicalCluster {
             let name = entry.key.path.rsplit('/').next().unwrap_or_default();
             name.split_once('.').is_some_and(|(_, own)| own == group)
         };
-        self.entries_in(store, &definition, "")
-            .iter()
-            .filter(|entry| is_of_group(entry))
-            .map(|entry| Arc::new(object::value_of(entry)))
-            .collect()
+        let mut entries = self.entries_in(store, &definition, "");
+        entries.retain(is_of_group);
+        entries
     }
 
     /// All stored objects of a kind, or those of one namespace.
@@ -693,7 +700,7 @@ mod tests {
             define(&cluster, plural, group).await;
         }
         let found = cluster.custom_resource_definitions("example.com");
-        let names: Vec<_> = found.iter().map(|crd| crate::meta::name(crd)).collect();
-        assert_eq!(names, ["ones.example.com", "threes.example.com"]);
+        let paths: Vec<_> = found.iter().map(|crd| crd.key.path.rsplit('/').next()).collect();
+        assert_eq!(paths, [Some("ones.example.com"), Some("threes.example.com")]);
     }
 }

@@ -4,6 +4,7 @@
 mod information;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use gardener_apimachinery::ApiError;
@@ -21,6 +22,7 @@ use crate::bindings;
 use crate::cluster::LogicalCluster;
 use crate::definition::{Definition, Version};
 use crate::discovery;
+use crate::object;
 use crate::request::Query;
 use crate::respond::{self, Body, tags};
 use crate::reviews;
@@ -486,7 +488,8 @@ fn custom_at(cluster: &LogicalCluster, path: &str) -> Vec<std::sync::Arc<Value>>
     };
     cluster
         .custom_resource_definitions(group)
-        .into_iter()
+        .iter()
+        .map(|entry| Arc::new(object::value_of(entry)))
         .filter(|crd| serves(crd))
         .collect()
 }

@@ -7,6 +7,9 @@
 mod class;
 mod parse;
 
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
+
 use regex::{Regex, RegexBuilder};
 
 /// How large a compiled expression may be, in bytes, if nobody says otherwise: what the crate allows.
@@ -75,6 +78,30 @@ impl Code {
 pub fn compile(pattern: &str) -> Result<Regex, SyntaxError> {
     compile_within(pattern, SIZE)
 }
+
+/// Whether an expression can be compiled.
+///
+/// # Errors
+/// As [`compile`].
+pub fn check(pattern: &str) -> Result<(), SyntaxError> {
+    let mut fine = FINE.lock().unwrap_or_else(PoisonError::into_inner);
+    if fine.contains(pattern) {
+        return Ok(());
+    }
+    compile(pattern)?;
+    if fine.len() == REMEMBERED {
+        fine.clear();
+    }
+    fine.insert(pattern.to_owned());
+    Ok(())
+}
+
+/// What could be compiled lately: definitions of custom resources say the same few expressions over and over, and compiling one takes as long as
+/// matching it thousands of times.
+static FINE: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+
+/// How many expressions are remembered.
+const REMEMBERED: usize = 64;
 
 /// Compiles an expression that needs no more than so many bytes.
 ///

@@ -7,12 +7,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use gardener_apimachinery::skim;
 use gardener_apiserver::object::metadata_of;
 use gardener_apiserver::{ALL_CLUSTERS, Server};
 use gardener_store::{Entry, EventKind, ListOptions, Topic};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use parking_lot::{Mutex, RwLock};
-use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -59,8 +60,7 @@ impl InCluster for Place {
 }
 
 /// What metadata says about an object's ownership and end.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Ownership {
     pub uid: String,
     pub owner_references: Vec<OwnerReference>,
@@ -69,25 +69,30 @@ pub(crate) struct Ownership {
     pub resource_version: String,
 }
 
-#[derive(Deserialize)]
-struct Definition {
-    spec: DefinitionSpec,
-}
-
-#[derive(Deserialize)]
-struct DefinitionSpec {
-    group: String,
-    names: DefinitionNames,
-}
-
-#[derive(Deserialize)]
-struct DefinitionNames {
-    plural: String,
-}
-
 /// The ownership of a stored object.
 pub(crate) fn ownership(entry: &Entry) -> Option<Ownership> {
-    serde_json::from_slice(metadata_of(&entry.head())).ok()
+    let head = entry.head();
+    let mut ownership = Ownership::default();
+    // most of the metadata is who owns which fields: it is not read
+    for member in skim::members(metadata_of(&head)) {
+        let (key, value) = member.ok()?;
+        match key {
+            b"uid" => ownership.uid = read(value)?,
+            b"ownerReferences" => ownership.owner_references = read(value)?,
+            b"finalizers" => ownership.finalizers = read(value)?,
+            b"deletionTimestamp" => ownership.deletion_timestamp = read(value)?,
+            b"resourceVersion" => ownership.resource_version = read(value)?,
+            _ => {}
+        }
+    }
+    Some(ownership)
+}
+
+/// A member's value; nothing, if it is no such thing.
+fn read<T: DeserializeOwned + Default>(value: &[u8]) -> Option<T> {
+    serde_json::from_slice::<Option<T>>(value)
+        .ok()
+        .map(Option::unwrap_or_default)
 }
 
 /// What happened to an object.
@@ -193,11 +198,13 @@ impl Topics {
     }
 
     fn read(&self, entry: &Entry) -> Option<(Place, Ownership)> {
+        let place = Place::of(entry)?;
+        // definitions are named after what they define
         if entry.key.topic.as_str() == DEFINITIONS
-            && let Ok(definition) = serde_json::from_slice::<Definition>(&entry.value())
+            && let Some((plural, group)) = place.name.split_once('.')
         {
-            self.ensure(&Topic::new(&definition.spec.group, &definition.spec.names.plural));
+            self.ensure(&Topic::new(group, plural));
         }
-        Some((Place::of(entry)?, ownership(entry)?))
+        Some((place, ownership(entry)?))
     }
 }

@@ -202,7 +202,7 @@ fn validations(schema: &Value, skip_any: bool, skip_first_any: bool, path: &Path
     }
     let pattern = text(schema, "pattern");
     if !pattern.is_empty()
-        && let Err(error) = regexp::compile(pattern)
+        && let Err(error) = regexp::check(pattern)
     {
         let why = format!("must be a valid regular expression, but isn't: {error}");
         errors.push(Error::invalid(&path.child("pattern"), pattern, why));

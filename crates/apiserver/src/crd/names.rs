@@ -19,6 +19,16 @@ use crate::definition::Lister;
 use crate::registry::WriteOptions;
 use crate::{meta, object};
 
+/// All that is looked at of definitions to settle them: not their schemas, which are many and large.
+const SETTLED_BY: [&str; 6] = [
+    "/metadata/name",
+    "/metadata/annotations",
+    "/spec/group",
+    "/spec/names",
+    "/spec/conversion",
+    "/status",
+];
+
 /// Settles the definitions of the group that the named definition belongs to, that one first.
 ///
 /// # Errors
@@ -28,7 +38,9 @@ pub(crate) async fn settle(cluster: &Arc<LogicalCluster>, name: &str) -> Result<
         return Ok(());
     };
     loop {
-        let mut all = cluster.custom_resource_definitions(group);
+        let entries = cluster.custom_resource_definitions(group);
+        let parts = entries.iter().map(|entry| object::part_of(entry, &SETTLED_BY));
+        let mut all: Vec<Arc<Value>> = parts.map(Arc::new).collect();
         all.sort_by_key(|crd| meta::name(crd) != name);
         let now = cluster.clock().now();
         let next = all

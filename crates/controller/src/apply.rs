@@ -298,10 +298,23 @@ pub async fn create_or_update<K: Writable>(
 /// # Errors
 /// What the API says.
 pub async fn apply<K: Stored>(api: &Api<K>, manager: &str, object: &K) -> Result<K, ApplyError> {
+    let applied = apply_named(api, manager, &object.name_any(), object).await?;
+    Ok(applied.read()?)
+}
+
+/// As [`apply`], of an object of any form, whose name is told. What is made of it is read by whoever wants to know.
+///
+/// # Errors
+/// What the API says.
+pub async fn apply_named<K: Resource + Clone>(
+    api: &Api<K>,
+    manager: &str,
+    name: &str,
+    object: &(impl Serialize + Debug),
+) -> Result<Raw, kube::Error> {
     let parameters = PatchParams::apply(manager).force();
-    Ok(api
-        .patch(&object.name_any(), &parameters, &Patch::Apply(object))
-        .await?)
+    let raw = Raw::api(api.clone());
+    raw.patch(name, &parameters, &Patch::Apply(object)).await
 }
 
 /// Whether an object has a finalizer.

@@ -29,6 +29,7 @@ pub use informer::{Change, Clustered, Informer};
 pub use informers::Informers;
 pub use monitor::Monitor;
 pub use queue::{Queue, RateLimit};
+pub use raw::Raw;
 pub use reference::ObjectRef;
 
 /// What an API error says to people: the message of the `Status`, without the whole object around it.

@@ -7,31 +7,31 @@
 //! server does.
 
 use std::borrow::Cow;
+use std::fmt::{self, Formatter};
 
-use gardener_apimachinery::skim;
 use k8s_openapi::ClusterResourceScope;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{Api, Resource};
-use serde::de::{DeserializeOwned, Error};
+use serde::de::{DeserializeOwned, DeserializeSeed, Error, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-/// An object's text.
+/// An object's text, without its managedFields.
 #[derive(Clone, Debug)]
-pub(crate) struct Raw {
+pub struct Raw {
     text: Box<str>,
     /// Name, namespace, uid and resource version; nothing else.
     head: ObjectMeta,
     /// The logical cluster that the object is in, where the list or watch is one across clusters; else empty. It is told first of all.
-    pub cluster: String,
+    pub(crate) cluster: String,
 }
 
 /// The path under which objects are listed and watched: what takes the place of a kind here.
 #[derive(Clone, Debug)]
-pub(crate) struct Path(String);
+pub struct Path(String);
 
 impl Raw {
-    /// Reaches the same objects as a typed API.
+    /// Reaches the same objects as an API of their type.
     pub fn api<K: Resource>(typed: Api<K>) -> Api<Self> {
         let path = Path(typed.resource_url().to_owned());
         Api::all_with(typed.into_client(), &path)
@@ -81,54 +81,116 @@ impl Resource for Raw {
 
 impl<'de> Deserialize<'de> for Raw {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let whole = Box::<RawValue>::deserialize(deserializer)?;
-        Self::of(whole.get()).map_err(D::Error::custom)
+        deserializer.deserialize_map(Reader)
     }
 }
 
-impl Raw {
-    /// `whole` is known to be JSON.
-    fn of(whole: &str) -> Result<Self, serde_json::Error> {
-        let mut cluster = String::new();
-        let mut metadata = None;
-        // what follows the metadata need not be looked at
-        for member in skim::members(whole.as_bytes()) {
-            match member.map_err(serde_json::Error::custom)? {
-                (b"logicalCluster", name) => cluster = serde_json::from_slice(name)?,
-                (b"metadata", found) => {
-                    metadata = Some(found);
-                    break;
-                }
-                _ => {}
-            }
-        }
-        let metadata = metadata.ok_or_else(|| serde_json::Error::missing_field("metadata"))?;
-        let mut head = ObjectMeta::default();
-        let mut managed_fields = None;
-        for member in skim::members(metadata) {
-            let (key, value) = member.map_err(serde_json::Error::custom)?;
-            match key {
-                b"name" => head.name = serde_json::from_slice(value)?,
-                b"namespace" => head.namespace = serde_json::from_slice(value)?,
-                b"uid" => head.uid = serde_json::from_slice(value)?,
-                b"resourceVersion" => head.resource_version = serde_json::from_slice(value)?,
-                b"managedFields" => managed_fields = Some(value),
-                _ => {}
-            }
-        }
-        let text = match managed_fields.and_then(|part| without(whole, part)) {
-            Some(text) => text.into(),
-            None => whole.into(),
+/// Reads an object once: its text is put together of its members' on the way.
+struct Reader;
+
+impl<'de> Visitor<'de> for Reader {
+    type Value = Raw;
+
+    fn expecting(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        formatter.write_str("an object with metadata")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Raw, A::Error> {
+        let mut raw = Raw {
+            text: Box::default(),
+            head: ObjectMeta::default(),
+            cluster: String::new(),
         };
-        Ok(Self { text, head, cluster })
+        let mut text = Text::default();
+        let mut has_metadata = false;
+        while let Some(key) = members.next_key::<Cow<'de, str>>()? {
+            match &*key {
+                "metadata" => {
+                    has_metadata = true;
+                    let (metadata, head) = members.next_value_seed(Metadata)?;
+                    text.add(&key, &metadata).map_err(A::Error::custom)?;
+                    raw.head = head;
+                }
+                "logicalCluster" => {
+                    raw.cluster = members.next_value()?;
+                }
+                _ => {
+                    let value: &RawValue = members.next_value()?;
+                    text.add(&key, value.get()).map_err(A::Error::custom)?;
+                }
+            }
+        }
+        if !has_metadata {
+            return Err(A::Error::missing_field("metadata"));
+        }
+        raw.text = text.end().into();
+        Ok(raw)
     }
 }
 
-/// A text with null in place of one of its parts; none when the part is not one of this text.
-fn without(whole: &str, part: &[u8]) -> Option<String> {
-    let at = part.as_ptr().addr().checked_sub(whole.as_ptr().addr())?;
-    let (before, after) = (whole.get(..at)?, whole.get(at + part.len()..)?);
-    Some([before, "null", after].concat())
+/// The metadata's text without managedFields, and what is kept of it.
+struct Metadata;
+
+impl<'de> DeserializeSeed<'de> for Metadata {
+    type Value = (String, ObjectMeta);
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Metadata {
+    type Value = (String, ObjectMeta);
+
+    fn expecting(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        formatter.write_str("an object's metadata")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Self::Value, A::Error> {
+        let (mut text, mut head) = (Text::default(), ObjectMeta::default());
+        while let Some(key) = members.next_key::<Cow<'de, str>>()? {
+            if key == "managedFields" {
+                members.next_value::<IgnoredAny>()?;
+                continue;
+            }
+            let value: &RawValue = members.next_value()?;
+            let read = |kept: &mut Option<String>| -> Result<(), A::Error> {
+                *kept = serde_json::from_str(value.get()).map_err(A::Error::custom)?;
+                Ok(())
+            };
+            match &*key {
+                "name" => read(&mut head.name)?,
+                "namespace" => read(&mut head.namespace)?,
+                "uid" => read(&mut head.uid)?,
+                "resourceVersion" => read(&mut head.resource_version)?,
+                _ => {}
+            }
+            text.add(&key, value.get()).map_err(A::Error::custom)?;
+        }
+        Ok((text.end(), head))
+    }
+}
+
+/// The text of an object, member by member.
+#[derive(Default)]
+struct Text(Vec<u8>);
+
+impl Text {
+    fn add(&mut self, key: &str, value: &str) -> Result<(), serde_json::Error> {
+        self.0.push(if self.0.is_empty() { b'{' } else { b',' });
+        serde_json::to_writer(&mut self.0, key)?;
+        self.0.push(b':');
+        self.0.extend_from_slice(value.as_bytes());
+        Ok(())
+    }
+
+    fn end(mut self) -> String {
+        if self.0.is_empty() {
+            self.0.push(b'{');
+        }
+        self.0.push(b'}');
+        String::from_utf8(self.0).unwrap_or_default()
+    }
 }
 
 #[cfg(test)]

@@ -2,8 +2,9 @@
 
 use futures::{FutureExt, StreamExt};
 use gardener_apimachinery::pointer::Pointed;
-use gardener_controller::apply::is_not_found;
-use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams};
+use gardener_controller::Raw;
+use gardener_controller::apply::{apply_named, is_not_found};
+use kube::api::{ApiResource, DeleteParams, DynamicObject};
 use kube::core::{GroupVersionKind, TypeMeta};
 use kube::{Api, Client};
 use serde_json::Value;
@@ -76,10 +77,9 @@ fn refused(manifest: &Value, kind: &str, name: &str, source: kube::Error) -> Man
 ///
 /// # Errors
 /// [`ManifestError`].
-pub async fn apply(client: &Client, manifest: &Value) -> Result<DynamicObject, ManifestError> {
+pub async fn apply(client: &Client, manifest: &Value) -> Result<Raw, ManifestError> {
     let Named { api, kind, name } = named(client, manifest)?;
-    let parameters = PatchParams::apply(FIELD_MANAGER).force();
-    let applied = api.patch(name, &parameters, &Patch::Apply(manifest)).await;
+    let applied = apply_named(&api, FIELD_MANAGER, name, manifest).await;
     applied.map_err(|error| refused(manifest, kind, name, error))
 }
 

@@ -89,7 +89,7 @@ async fn after_missed_events_the_new_list_tells_only_what_differs() {
     fresh.insert(ObjectRef::of(&changed), changed.clone());
     changed.metadata.name = Some("new".into());
     fresh.insert(ObjectRef::of(&changed), changed);
-    let raw = |object: &ConfigMap| serde_json::from_value(serde_json::to_value(object).unwrap()).unwrap();
+    let raw = |object: &ConfigMap| serde_json::from_str(&serde_json::to_string(object).unwrap()).unwrap();
     let fresh = fresh.iter().map(|(place, object)| (place.clone(), raw(object)));
     informer.shared.replace(fresh.collect());
     assert_eq!(*log.lock(), ["-gone", "changed:1>2", "+new=2"]);

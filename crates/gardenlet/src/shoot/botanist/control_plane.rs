@@ -60,11 +60,8 @@ impl Botanist {
             let replicas = self.etcd_replicas(role).await?;
             let view = self.view();
             let before = api.get_opt(role.name()).await?;
-            let written = crate::apply::apply(
-                self.seed_client(),
-                &etcd::etcd(&view.cluster(), role, replicas, backup.as_ref()),
-            )
-            .await?;
+            let manifest = etcd::etcd(&view.cluster(), role, replicas, backup.as_ref());
+            let written: Etcd = crate::apply::apply(self.seed_client(), &manifest).await?.read()?;
             let changed = before.is_none_or(|before| before.metadata.generation != written.metadata.generation);
             if changed {
                 let current = api.get(role.name()).await?;

@@ -55,7 +55,9 @@ fn unpack(key: &str, bytes: &[u8]) -> Result<String, String> {
 fn read_value(text: &str, place: &str, documents: &mut Documents) {
     // one document at a time: a broken one must not hide the others
     for (index, document) in split(text).into_iter().enumerate() {
-        match serde_saphyr::from_str::<Value>(&document) {
+        // JSON is YAML, and read much faster for what it is
+        let json = serde_json::from_str::<Value>(&document).ok().filter(Value::is_object);
+        match json.map_or_else(|| serde_saphyr::from_str::<Value>(&document), Ok) {
             Ok(Value::Null) => {}
             Ok(object) => {
                 let named = |pointer: &str| {

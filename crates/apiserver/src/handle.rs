@@ -651,13 +651,8 @@ impl Call {
             scope.not_before(revision)?;
         }
         let entry = scope.entry()?;
-        if let Some(bytes) = scope.plain(&entry, accept) {
-            return Ok(respond::stored(StatusCode::OK, &bytes));
-        }
-        if scope.is_stored_version()
-            && let Some(kind) = scope.protobuf_kind(accept)
-        {
-            return Ok(respond::raw(StatusCode::OK, kind.encode(&entry.value())?, accept));
+        if let Some(response) = shown::stored(&entry, scope, accept)? {
+            return Ok(response);
         }
         let mut object = object::value_of(&entry);
         scope.to_requested(&mut object).await?;

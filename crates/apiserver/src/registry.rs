@@ -37,6 +37,7 @@ use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
 use tokio::time::Instant;
 
+use self::found::Found;
 use crate::accept::{Accept, Encoding, Shape};
 use crate::audit::Audited;
 use crate::cluster::LogicalCluster;
@@ -376,6 +377,11 @@ impl Scope {
         Ok(())
     }
 
+    /// Whether what is decided in the request's version is stored, and shown, as it is.
+    fn is_shown_as_stored(&self) -> bool {
+        self.stored_as.is_none() && self.is_stored_version()
+    }
+
     /// Drops what the request's version does not know of objects that were in the stored one.
     fn prune_requested(&self, objects: &mut [&mut Value], stored: &str) {
         if stored != self.version || self.stored_as.is_some() {
@@ -411,14 +417,12 @@ impl Scope {
         Ok(())
     }
 
-    /// A stored object in the request's version; the same one if that is the stored version.
-    async fn requested<'v>(&self, stored: &'v Value) -> Result<Cow<'v, Value>, ApiError> {
-        let same = self.stored()?.name == self.version;
-        let as_stored = meta::text(stored, "/apiVersion") == self.definition.api_version(&self.version);
-        if same && as_stored && self.definition.is_go_type() {
-            return Ok(Cow::Borrowed(stored));
+    /// A stored object in the request's version; the same one if that is how it is stored.
+    async fn requested<'f>(&self, found: &'f Found) -> Result<Cow<'f, Value>, ApiError> {
+        if found.is_plain {
+            return Ok(Cow::Borrowed(&found.object));
         }
-        let mut object = stored.clone();
+        let mut object = Value::clone(&found.object);
         self.to_requested(&mut object).await?;
         Ok(Cow::Owned(object))
     }
@@ -429,8 +433,13 @@ impl Scope {
             return true;
         }
         let head = format!("{{\"apiVersion\":\"{}\"", self.definition.api_version(&self.version));
+        self.is_of_today(entry) && entry.value().starts_with(head.as_bytes())
+    }
+
+    /// Whether an object was stored since its definition last changed.
+    fn is_of_today(&self, entry: &Entry) -> bool {
         let written = self.definition.strategy.schema_written();
-        written.is_none_or(|written| entry.mod_revision > written) && entry.value().starts_with(head.as_bytes())
+        written.is_none_or(|written| entry.mod_revision > written)
     }
 
     /// The stored bytes, where they are what `accept` wants.

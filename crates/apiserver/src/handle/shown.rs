@@ -1,6 +1,8 @@
 //! Answers about objects in the form that the client accepts: itself, its metadata, a row of a table; alone or in a list.
 
+use bytes::BytesMut;
 use gardener_apimachinery::ApiError;
+use gardener_store::Entry;
 use http::{Method, Response, StatusCode};
 use serde_json::{Value, json};
 
@@ -181,6 +183,28 @@ impl Call {
         respond::warn(&mut response, &written.warnings);
         Ok(response)
     }
+}
+
+/// The answer about an object that its stored bytes make; none, where the object has to be read for it.
+pub(super) fn stored(entry: &Entry, scope: &Scope, accept: Accept) -> Result<Option<Response<Body>>, ApiError> {
+    if let Some(bytes) = scope.plain(entry, accept) {
+        return Ok(Some(respond::stored(StatusCode::OK, &bytes)));
+    }
+    if !scope.is_stored_version() {
+        return Ok(None);
+    }
+    if let Some(kind) = scope.protobuf_kind(accept) {
+        let encoded = kind.encode(&entry.value())?;
+        return Ok(Some(respond::raw(StatusCode::OK, encoded, accept)));
+    }
+    let is_metadata = (accept.shape, accept.encoding, accept.pretty) == (Shape::Metadata, Encoding::Json, false);
+    if !is_metadata || !scope.is_current(entry) {
+        return Ok(None);
+    }
+    let (mut shown, head) = (BytesMut::new(), entry.head());
+    let metadata = object::metadata_of(&head);
+    table::put_metadata(&mut shown, &scope.definition, metadata, accept.meta_version());
+    Ok(Some(respond::stored(StatusCode::OK, &shown)))
 }
 
 /// The `Status` of a completed deletion.

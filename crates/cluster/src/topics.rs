@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gardener_apimachinery::skim;
-use gardener_apiserver::object::metadata_of;
 use gardener_apiserver::{ALL_CLUSTERS, Server};
 use gardener_store::{Entry, EventKind, ListOptions, Topic};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
@@ -71,28 +70,32 @@ pub(crate) struct Ownership {
 
 /// The ownership of a stored object.
 pub(crate) fn ownership(entry: &Entry) -> Option<Ownership> {
-    let head = entry.head();
     let mut ownership = Ownership::default();
+    let mut is_read = true;
     // most of the metadata is who owns which fields: it is not read
-    for member in skim::members(metadata_of(&head)) {
-        let (key, value) = member.ok()?;
-        match key {
-            b"uid" => ownership.uid = read(value)?,
-            b"ownerReferences" => ownership.owner_references = read(value)?,
-            b"finalizers" => ownership.finalizers = read(value)?,
-            b"deletionTimestamp" => ownership.deletion_timestamp = read(value)?,
-            b"resourceVersion" => ownership.resource_version = read(value)?,
-            _ => {}
-        }
-    }
-    Some(ownership)
+    skim::pick(&entry.head(), &OWNERSHIP, &mut |pointer, value| {
+        is_read &= match pointer {
+            UID => read(value, &mut ownership.uid),
+            OWNERS => read(value, &mut ownership.owner_references),
+            FINALIZERS => read(value, &mut ownership.finalizers),
+            DELETION => read(value, &mut ownership.deletion_timestamp),
+            _ => read(value, &mut ownership.resource_version),
+        };
+    })?;
+    is_read.then_some(ownership)
 }
 
-/// A member's value; nothing, if it is no such thing.
-fn read<T: DeserializeOwned + Default>(value: &[u8]) -> Option<T> {
-    serde_json::from_slice::<Option<T>>(value)
-        .ok()
-        .map(Option::unwrap_or_default)
+const UID: &str = "/metadata/uid";
+const OWNERS: &str = "/metadata/ownerReferences";
+const FINALIZERS: &str = "/metadata/finalizers";
+const DELETION: &str = "/metadata/deletionTimestamp";
+const OWNERSHIP: [&str; 5] = [UID, OWNERS, FINALIZERS, DELETION, "/metadata/resourceVersion"];
+
+/// Reads a member's value; false, if it is no such thing. Null is as if it were not there.
+fn read<T: DeserializeOwned>(value: &[u8], member: &mut T) -> bool {
+    let read = serde_json::from_slice::<Option<T>>(value);
+    read.map(|read| read.into_iter().for_each(|read| *member = read))
+        .is_ok()
 }
 
 /// What happened to an object.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use gardener_apiserver::LogicalCluster;
-use gardener_apiserver::definition::{Definition, Lister};
+use gardener_apiserver::definition::Definition;
 use gardener_controller::{Action, Queue};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use parking_lot::Mutex;
@@ -91,30 +91,27 @@ fn definition_of(cluster: &LogicalCluster, owner: &OwnerReference) -> Option<Arc
     })
 }
 
-fn look_up(cluster: &LogicalCluster, place: &Place, reference: &OwnerReference) -> Owner {
+fn look_up(environment: &Environment, cluster: &LogicalCluster, place: &Place, reference: &OwnerReference) -> Owner {
     let Some(definition) = definition_of(cluster, reference) else {
         return Owner::Unknown;
     };
     if definition.namespaced && place.namespace.is_empty() {
         return Owner::Unknown;
     }
-    let namespace = if definition.namespaced {
-        place.namespace.as_ref()
-    } else {
-        ""
+    let owner = Place {
+        cluster: Arc::clone(&place.cluster),
+        topic: definition.topic.clone(),
+        namespace: match definition.namespaced {
+            true => Arc::clone(&place.namespace),
+            false => "".into(),
+        },
+        name: reference.name.as_str().into(),
     };
-    let found = cluster.get(&definition.group, &definition.plural, namespace, &reference.name);
-    let Some(metadata) = found.as_ref().and_then(|owner| owner.get("metadata")) else {
+    let Some(found) = read(environment, &owner).filter(|found| found.uid == reference.uid) else {
         return Owner::Absent;
     };
-    if metadata.get("uid").and_then(|uid| uid.as_str()) != Some(&reference.uid) {
-        return Owner::Absent;
-    }
-    let foreground = metadata
-        .get("finalizers")
-        .and_then(|list| list.as_array())
-        .is_some_and(|list| list.iter().any(|one| one == FOREGROUND));
-    if metadata.get("deletionTimestamp").is_some() && foreground {
+    let foreground = found.finalizers.iter().any(|one| one == FOREGROUND);
+    if found.deletion_timestamp.is_some() && foreground {
         Owner::WaitsForDependents
     } else {
         Owner::Solid
@@ -147,10 +144,10 @@ impl Live {
         })
     }
 
-    fn decide(&self, cluster: &LogicalCluster) -> Decision {
+    fn decide(&self, environment: &Environment, cluster: &LogicalCluster) -> Decision {
         let references = self.object.owner_references.iter();
         let owners: Vec<Owner> = references
-            .map(|reference| look_up(cluster, &self.place, reference))
+            .map(|reference| look_up(environment, cluster, &self.place, reference))
             .collect();
         decide(&self.object, &owners, &self.dependents)
     }
@@ -235,13 +232,13 @@ async fn reconcile(environment: Arc<Environment>, graph: Arc<Mutex<Graph>>, plac
     let Some(live) = Live::of(&environment, &graph, &cluster, &place) else {
         return Ok(Action::Done);
     };
-    match live.decide(&cluster) {
+    match live.decide(&environment, &cluster) {
         Decision::DeleteDependents => {
             for dependent in &live.dependents {
                 // what is in deletion is looked at by itself
                 let dependent = Live::of(&environment, &graph, &cluster, &dependent.place);
                 if let Some(dependent) = dependent.filter(|one| one.object.deletion_timestamp.is_none()) {
-                    let decision = dependent.decide(&cluster);
+                    let decision = dependent.decide(&environment, &cluster);
                     dependent.collect(&environment, decision).await?;
                 }
             }

@@ -134,10 +134,9 @@ pub fn dns_subdomain_with_underscore(text: &str) -> Vec<String> {
 /// Checks a qualified name: an optional DNS subdomain and `/` before a name, as label keys are.
 pub fn qualified_name(text: &str) -> Vec<String> {
     let mut errors = Vec::new();
-    let parts: Vec<&str> = text.split('/').collect();
-    let name = match parts.as_slice() {
-        [name] => *name,
-        [prefix, name] => {
+    let name = match text.split_once('/') {
+        None => text,
+        Some((prefix, name)) if !name.contains('/') => {
             if prefix.is_empty() {
                 errors.push("prefix part must be non-empty".to_owned());
             } else {
@@ -147,9 +146,9 @@ pub fn qualified_name(text: &str) -> Vec<String> {
                         .map(|error| format!("prefix part {error}")),
                 );
             }
-            *name
+            name
         }
-        _ => {
+        Some(_) => {
             errors.push(format!(
                 "a valid label key {QUALIFIED} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
             ));

@@ -236,24 +236,22 @@ fn validate_owners(object: &Value, path: &Path) -> ErrorList {
 fn validate_managed_fields(object: &Value, path: &Path, errors: &mut ErrorList) {
     let at = path.child("managedFields");
     for (index, entry) in elements(object, "/metadata/managedFields").iter().enumerate() {
-        let at = at.index(index);
+        // every object has some of these, and hardly one is ever wrong: where they stand is made up only then
+        let at = |key: &str| at.index(index).child(key);
         let member = |key: &str| entry.get(key).and_then(Value::as_str).unwrap_or_default();
         let operation = member("operation");
         if !matches!(operation, "Apply" | "Update") {
             let why = "must be `Apply` or `Update`";
-            errors.push(Error::invalid(&at.child("operation"), operation, why));
+            errors.push(Error::invalid(&at("operation"), operation, why));
         }
         let fields_type = member("fieldsType");
         if !matches!(fields_type, "" | "FieldsV1") {
-            errors.push(Error::invalid(
-                &at.child("fieldsType"),
-                fields_type,
-                "must be `FieldsV1`",
-            ));
+            let why = "must be `FieldsV1`";
+            errors.push(Error::invalid(&at("fieldsType"), fields_type, why));
         }
-        errors.extend(options::wrong_manager(member("manager"), &at.child("manager")));
+        errors.extend(options::wrong_manager(member("manager"), || at("manager")));
         if member("subresource").len() > 256 {
-            errors.push(Error::too_long(&at.child("subresource"), 256));
+            errors.push(Error::too_long(&at("subresource"), 256));
         }
     }
 }

@@ -53,7 +53,7 @@ impl Call {
             let why = "may not be specified for non-apply patch";
             errors.push(Error::forbidden(&Path::new("force"), why));
         }
-        errors.extend(wrong_manager(manager, &Path::new("fieldManager")));
+        errors.extend(wrong_manager(manager, || Path::new("fieldManager")));
         let dry_run: Vec<&str> = self.query.all("dryRun").collect();
         errors.extend(wrong_dry_run(&dry_run));
         let field_validation = match self.query.get("fieldValidation").unwrap_or("Warn") {
@@ -197,17 +197,17 @@ fn delete_options_of(mut body: Value) -> Result<DeleteOptions, ApiError> {
 }
 
 /// What is wrong with the name of a field manager.
-pub(crate) fn wrong_manager(manager: &str, path: &Path) -> ErrorList {
+pub(crate) fn wrong_manager(manager: &str, path: impl Fn() -> Path) -> ErrorList {
     let mut errors = ErrorList::new();
     if manager.len() > MANAGER_MAX {
-        errors.push(Error::too_long(path, MANAGER_MAX));
+        errors.push(Error::too_long(&path(), MANAGER_MAX));
     }
     for (at, character) in manager
         .char_indices()
         .filter(|(_, character)| !is_printable(*character))
     {
         let why = format!("invalid character U+{:04X} (at position {at})", u32::from(character));
-        errors.push(Error::invalid(path, manager, why));
+        errors.push(Error::invalid(&path(), manager, why));
     }
     errors
 }

@@ -520,6 +520,11 @@ pub trait Strategy: Send + Sync + 'static {
         false
     }
 
+    /// Whether a status is decoded, and given its defaults, without a look at the object's other members.
+    fn decodes_status_alone(&self) -> bool {
+        false
+    }
+
     /// Whether the specification fills what is unset elsewhere, such as an object's labels by those of its template.
     fn defaults_by_spec(&self) -> bool {
         false

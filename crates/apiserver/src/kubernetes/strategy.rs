@@ -474,6 +474,10 @@ impl Strategy for Kind {
         self.defaults_by_spec
     }
 
+    fn decodes_status_alone(&self) -> bool {
+        true
+    }
+
     fn metadata_of_status(&self) -> Option<&'static [&'static str]> {
         self.metadata_of_status
     }

@@ -14,7 +14,7 @@ use gardener_apimachinery::pointer::Pointed;
 use gardener_apimachinery::type_meta::unreadable;
 use gardener_merge::{Across, InVersion, JsonPatch, Manager, PatchError, Terms, patched_text};
 use gardener_schema::Schema;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::accept::{Misfit, core_named, missing_kind, single_owners};
 use super::create::AskedBy;
@@ -187,13 +187,7 @@ impl Scope {
                 }
                 PatchKind::Merge | PatchKind::Strategic => &decoded.source,
             };
-            // what the patch does not name is as it is stored: it fits
-            let metadata = match &mut patched {
-                Value::Object(members) if reads_little && decoded.value.get("metadata").is_none() => {
-                    members.remove("metadata")
-                }
-                _ => None,
-            };
+            let unnamed = self.take_unnamed(kind, &decoded.value, &found, &mut patched);
             // upstream looks at a patched object's owners when it has been through admission
             let said_twice = single_owners(&mut patched, " after mutating admission happens");
             let accepted = match kind {
@@ -204,8 +198,8 @@ impl Scope {
                     self.accept(&context, &mut patched, options, source, &mut warnings)
                 }
             };
-            if let (Value::Object(members), Some(metadata)) = (&mut patched, metadata) {
-                members.insert("metadata".to_owned(), metadata);
+            if let Value::Object(members) = &mut patched {
+                members.extend(unnamed);
             }
             match accepted {
                 // what does not fit is told with all of the object
@@ -271,6 +265,41 @@ impl Scope {
             }
         }
         Err(self.modified())
+    }
+
+    /// Takes out of a patched status' object what the patch does not name: it is as it is stored, so that it fits and has its defaults.
+    fn take_unnamed(&self, kind: PatchKind, patch: &Value, found: &Found, patched: &mut Value) -> Map<String, Value> {
+        let mut unnamed = Map::new();
+        let fits = found.unread().is_some()
+            || found.is_plain && self.keeps_all_but_status() && self.definition.strategy.decodes_status_alone();
+        let (Value::Object(members), Value::Object(patch)) = (patched, patch) else {
+            return unnamed;
+        };
+        let has_directives = patch.keys().any(|key| key.starts_with('$'));
+        if !fits || has_directives || !matches!(kind, PatchKind::Merge | PatchKind::Strategic) {
+            return unnamed;
+        }
+        // which revision is changed is often all that is said of the metadata
+        let tells_revision = |metadata: &Value| {
+            let metadata = metadata.as_object();
+            metadata.is_some_and(|metadata| {
+                metadata
+                    .iter()
+                    .all(|(key, own)| key == "resourceVersion" && own.is_string())
+            })
+        };
+        members.retain(|key, value| {
+            let is_unnamed = match key.as_str() {
+                "apiVersion" | "kind" => false,
+                "metadata" => patch.get(key).is_none_or(tells_revision),
+                _ => !patch.contains_key(key),
+            };
+            if is_unnamed {
+                unnamed.insert(key.clone(), value.take());
+            }
+            !is_unnamed
+        });
+        unnamed
     }
 
     /// As [`Self::accept`], of an object that upstream makes without Go's decoder: numbers that are too large for their fields are cut to their

@@ -1,6 +1,6 @@
 //! A logical cluster: a name, the resources it serves, and who may do what in it. All clusters share one store, one clock, one chance.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
@@ -48,18 +48,24 @@ pub struct Shared {
 /// A set of resources, found by group and plural name.
 #[derive(Default)]
 pub struct ResourceSet {
-    by_name: BTreeMap<(String, String), Arc<Definition>>,
+    /// All, by group and plural name.
+    all: Vec<Arc<Definition>>,
+    /// Those of each plural name, which few groups share: every request asks for one, and most rules for some more.
+    by_plural: HashMap<String, Vec<Arc<Definition>>>,
 }
 
 impl ResourceSet {
     /// A set of these definitions. Of two with one name, the later counts.
     pub fn new(definitions: impl IntoIterator<Item = Arc<Definition>>) -> Self {
-        Self {
-            by_name: definitions
-                .into_iter()
-                .map(|definition| ((definition.group.clone(), definition.plural.clone()), definition))
-                .collect(),
+        let named = definitions.into_iter();
+        let named = named.map(|definition| ((definition.group.clone(), definition.plural.clone()), definition));
+        let all: Vec<_> = named.collect::<BTreeMap<_, _>>().into_values().collect();
+        let mut by_plural: HashMap<String, Vec<Arc<Definition>>> = HashMap::new();
+        for definition in &all {
+            let same = by_plural.entry(definition.plural.clone()).or_default();
+            same.push(Arc::clone(definition));
         }
+        Self { all, by_plural }
     }
 
     /// The same resources, but for versions that are not to be served: `serves` is asked with a group, a version and a resource.
@@ -86,12 +92,13 @@ impl ResourceSet {
 
     /// The definition of a resource.
     pub fn get(&self, group: &str, plural: &str) -> Option<&Arc<Definition>> {
-        self.by_name.get(&(group.to_owned(), plural.to_owned()))
+        let mut same = self.by_plural.get(plural)?.iter();
+        same.find(|definition| definition.group == group)
     }
 
     /// All definitions, by group and name.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Definition>> {
-        self.by_name.values()
+        self.all.iter()
     }
 }
 

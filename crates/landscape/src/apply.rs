@@ -1,8 +1,10 @@
 //! Applies manifests, as `kubectl apply --server-side` would: several documents a file, several files a folder.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::path::{Path, PathBuf};
 
-use kube::api::{DynamicObject, Patch, PatchParams};
+use kube::api::{ApiResource, DynamicObject, Patch, PatchParams};
 use kube::core::GroupVersionKind;
 use kube::discovery::Scope;
 use kube::{Api, Client, ResourceExt};
@@ -151,6 +153,8 @@ fn items(mut document: Value) -> Vec<Value> {
 /// The first refusal.
 pub async fn apply(client: &Client, manifest: &Manifest) -> Result<Vec<String>, ApplyError> {
     let mut applied = Vec::new();
+    // many objects of a manifest are of few kinds
+    let mut known: BTreeMap<(String, String), (ApiResource, Scope)> = BTreeMap::new();
     for object in objects(manifest)? {
         let types = object.types.clone().unwrap_or_default();
         let name = object.name_any();
@@ -163,13 +167,20 @@ pub async fn apply(client: &Client, manifest: &Manifest) -> Result<Vec<String>, 
                 other => other.to_string(),
             },
         };
-        let (group, version) = types.api_version.split_once('/').unwrap_or(("", &types.api_version));
-        let gvk = GroupVersionKind::gvk(group, version, &types.kind);
-        let (resource, capabilities) = kube::discovery::pinned_kind(client, &gvk).await.map_err(refused)?;
-        let api: Api<DynamicObject> = match (&capabilities.scope, object.namespace()) {
-            (Scope::Cluster, _) => Api::all_with(client.clone(), &resource),
-            (Scope::Namespaced, Some(namespace)) => Api::namespaced_with(client.clone(), &namespace, &resource),
-            (Scope::Namespaced, None) => Api::namespaced_with(client.clone(), "default", &resource),
+        let (resource, scope) = match known.entry((types.api_version.clone(), types.kind.clone())) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(unknown) => {
+                let (group, version) = types.api_version.split_once('/').unwrap_or(("", &types.api_version));
+                let kind = GroupVersionKind::gvk(group, version, &types.kind);
+                let found = kube::discovery::pinned_kind(client, &kind).await;
+                let (resource, capabilities) = found.map_err(refused)?;
+                unknown.insert((resource, capabilities.scope))
+            }
+        };
+        let api: Api<DynamicObject> = match (scope, object.namespace()) {
+            (Scope::Cluster, _) => Api::all_with(client.clone(), resource),
+            (Scope::Namespaced, Some(namespace)) => Api::namespaced_with(client.clone(), &namespace, resource),
+            (Scope::Namespaced, None) => Api::namespaced_with(client.clone(), "default", resource),
         };
         api.patch(
             &name,

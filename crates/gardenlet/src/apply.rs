@@ -87,19 +87,13 @@ pub async fn apply(client: &Client, manifest: &Value) -> Result<Raw, ManifestErr
 ///
 /// # Errors
 /// [`ManifestError`].
-pub async fn apply_all(client: &Client, manifests: &[Value]) -> Result<(), ManifestError> {
+pub async fn apply_all(client: &Client, manifests: &[Value]) -> Result<Vec<Raw>, ManifestError> {
     let writes: Vec<_> = manifests
         .iter()
         .map(|manifest| apply(client, manifest).boxed())
         .collect();
-    let mut writes = futures::stream::iter(writes).buffered(CONCURRENCY);
-    let mut outcome = Ok(());
-    while let Some(written) = writes.next().await {
-        if let (Ok(()), Err(error)) = (&outcome, written) {
-            outcome = Err(error);
-        }
-    }
-    outcome
+    let written: Vec<_> = futures::stream::iter(writes).buffered(CONCURRENCY).collect().await;
+    written.into_iter().collect()
 }
 
 /// Deletes what a manifest names (its other content is not read); what is gone is fine.

@@ -19,6 +19,7 @@ use std::sync::Arc;
 
 use gardener_apis::core::v1beta1::{Project, Seed, Shoot};
 use gardener_apis::extensions::v1alpha1::{Infrastructure, Worker};
+use gardener_controller::Read;
 use gardener_controller::apply as patching;
 use gardener_controller::secrets::Manager;
 use gardener_flow::TaskError;
@@ -194,7 +195,8 @@ impl Botanist {
 
     /// Writes manifests into the seed.
     pub(crate) async fn apply(&self, manifests: &[Value]) -> Done {
-        Ok(apply::apply_all(self.seed_client(), manifests).await?)
+        apply::apply_all(self.seed_client(), manifests).await?;
+        Ok(())
     }
 
     /// Writes objects into the shoot, by a ManagedResource.
@@ -266,7 +268,7 @@ impl Botanist {
     /// The live replicas of a Deployment; none if there is none.
     pub(crate) async fn live(&self, name: &str) -> Result<Option<Live>, TaskError> {
         let api: Api<Deployment> = self.seed_api();
-        let found = api.get_opt(name).await?;
+        let found = api.read_opt(name).await?;
         Ok(found.map(|deployment| Live {
             replicas: deployment.spec.replicas.unwrap_or(1),
             protected: deployment

@@ -92,7 +92,8 @@ impl Botanist {
             metadata.insert("annotations".to_owned(), annotations.into());
         }
         copies.push(monitoring);
-        Ok(apply::apply_all(self.garden(), &copies).await?)
+        apply::apply_all(self.garden(), &copies).await?;
+        Ok(())
     }
 
     /// Removes the copies.

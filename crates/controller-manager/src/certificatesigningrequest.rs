@@ -5,7 +5,7 @@
 //! the signer of client certificates count `[AUTH-30]`, and one that cannot be read is left alone instead of being read again and again.
 
 use gardener_controller::certificate_requests::{self, Verdict, is_open};
-use gardener_controller::{Action, ObjectRef, Queue};
+use gardener_controller::{Action, ObjectRef, Queue, Read};
 use gardener_garden_authorizer::bootstrap;
 use gardener_rules::csr_approval::{API_CLIENT, Request, gardenlets};
 use k8s_openapi::api::authorization::v1::{ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec};
@@ -75,7 +75,7 @@ fn client(request: &Request) -> Result<Client, String> {
 
 async fn reconcile(config: &Config, key: &ObjectRef) -> Result<Action, ReconcileError> {
     let api: Api<CertificateSigningRequest> = Api::all(config.garden.clone());
-    let Some(request) = api.get_opt(&key.name).await?.filter(is_gardenlets) else {
+    let Some(request) = api.read_opt(&key.name).await?.filter(is_gardenlets) else {
         return Ok(Action::Done);
     };
     let spec = &request.spec;
@@ -158,7 +158,7 @@ async fn has_token(
     };
     let secrets: Api<Secret> = Api::namespaced(config.garden.clone(), "kube-system");
     let secret = secrets
-        .get_opt(&format!("{}{id}", bootstrap::TOKEN_SECRET_PREFIX))
+        .read_opt(&format!("{}{id}", bootstrap::TOKEN_SECRET_PREFIX))
         .await?;
     let Some(secret) = secret else {
         return Ok(Err("bootstrap token secret not found".to_owned()));

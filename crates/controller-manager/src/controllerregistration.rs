@@ -12,7 +12,7 @@ use gardener_apis::core::v1beta1::{
     BackupBucket, BackupEntry, ControllerInstallation, ControllerRegistration, Seed, Shoot,
 };
 use gardener_controller::informer::Watched;
-use gardener_controller::{Action, Change, Informer, ObjectRef, Queue, apply};
+use gardener_controller::{Action, Change, Informer, ObjectRef, Queue, Read, apply};
 use gardener_rules::registrations::self_hosted::{Keeper, SEED_REF_NAME, Step, refers_to, step};
 use gardener_rules::registrations::{self, Landscape, SelfHosted};
 use k8s_openapi::NamespaceResourceScope;
@@ -271,7 +271,7 @@ impl Reconciler {
 
     async fn installations(&self, parameters: &ListParams) -> Result<Vec<ControllerInstallation>, ReconcileError> {
         // a read of our own writes: the informer may not have seen the installations of the last run
-        Ok(self.api().list(parameters).await?.items)
+        Ok(self.api().read_list(parameters).await?)
     }
 
     /// The installations that refer to a self-hosted shoot.
@@ -286,7 +286,7 @@ impl Reconciler {
             return Ok(Action::Done);
         };
         let shoot = match seed.labels().contains_key(label::SEED_SELF_HOSTED) {
-            true => Some(self.manager.within::<Shoot>(GARDEN_NAMESPACE).get(name).await?),
+            true => Some(self.manager.within::<Shoot>(GARDEN_NAMESPACE).read(name).await?),
             false => None,
         };
         let installations = match &shoot {
@@ -511,7 +511,7 @@ impl Reconciler {
     }
 
     async fn deployment(&self, name: &str) -> Result<ControllerDeployment, ReconcileError> {
-        let found = self.manager.all::<ControllerDeployment>().get(name).await;
+        let found = self.manager.all::<ControllerDeployment>().read(name).await;
         found.map_err(|error| cannot_deploy("ControllerDeployment", &error))
     }
 

@@ -7,7 +7,7 @@ use gardener_apis::core::v1beta1::{Seed, Shoot};
 use gardener_apis::seedmanagement::v1alpha1::{ManagedSeed, ManagedSeedSet, ManagedSeedSetStatus};
 use gardener_controller::events::{Recorder, Severity};
 use gardener_controller::reference::object_reference;
-use gardener_controller::{Action, Change, Informer, ObjectRef, Queue, apply};
+use gardener_controller::{Action, Change, Informer, ObjectRef, Queue, Read, apply};
 use gardener_rules::managed_seed_sets::{Act, Owner, Replica, decide, is_seed_ready, managed_seed, shoot};
 use kube::api::{ListParams, PostParams};
 use kube::core::Selector;
@@ -137,14 +137,13 @@ impl Reconciler {
         let selector = selector.map_err(|error| ReconcileError::Blocked(error.to_string()))?;
         let matching = ListParams::default().labels_from(&selector);
         let namespace = set.namespace().unwrap_or_default();
-        let shoots = self.manager.within::<Shoot>(&namespace).list(&matching).await?.items;
+        let shoots = self.manager.within::<Shoot>(&namespace).read_list(&matching).await?;
         let managed_seeds = self
             .manager
             .within::<ManagedSeed>(&namespace)
-            .list(&matching)
-            .await?
-            .items;
-        let seeds = self.manager.all::<Seed>().list(&matching).await?.items;
+            .read_list(&matching)
+            .await?;
+        let seeds = self.manager.all::<Seed>().read_list(&matching).await?;
         let mut used = BTreeMap::new();
         for shoot in &shoots {
             let is_seed = seeds.iter().any(|seed| seed.name_any() == shoot.own_name());

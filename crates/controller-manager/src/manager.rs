@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use gardener_controller::events::Recorder;
 use gardener_controller::informer::Watched;
-use gardener_controller::{Controller, Informer, Informers, Queue, apply};
+use gardener_controller::{Controller, Informer, Informers, Queue, Read, apply};
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::jiff::Timestamp;
 use kube::runtime::watcher;
@@ -110,7 +110,7 @@ pub(crate) fn until(time: Timestamp, now: Timestamp) -> Duration {
 /// An object as the garden has it now.
 pub(crate) async fn read<K>(api: &Api<K>, name: &str) -> Result<Option<K>, ReconcileError>
 where
-    K: Clone + Debug + DeserializeOwned,
+    K: kube::Resource + Clone + DeserializeOwned,
 {
-    Ok(api.get_opt(name).await?)
+    Ok(api.read_opt(name).await?)
 }

@@ -16,7 +16,7 @@ use gardener_apis::constants::{PROJECT_NAMESPACE_PREFIX, annotation, finalizer, 
 use gardener_apis::core::v1beta1::{Project, Shoot};
 use gardener_controller::events::{Recorder, Severity};
 use gardener_controller::reference::object_reference;
-use gardener_controller::{Action, Change, Informer, ObjectRef, Queue, apply};
+use gardener_controller::{Action, Change, Informer, ObjectRef, Queue, Read, apply};
 use gardener_rules::projects::quota;
 use k8s_openapi::api::core::v1::{Namespace, ResourceQuota};
 use k8s_openapi::api::rbac::v1::RoleBinding;
@@ -275,7 +275,7 @@ impl Reconciler {
             (label::ROLE.to_owned(), "project".to_owned()),
             (label::PROJECT_NAME.to_owned(), project.name_any()),
         ]);
-        let Some(current) = api.get_opt(name).await? else {
+        let Some(current) = api.read_opt(name).await? else {
             let annotations = BTreeMap::from([
                 (NAMESPACE_PROJECT.to_owned(), uid),
                 (CREATED_BY_CONTROLLER.to_owned(), "true".to_owned()),
@@ -379,7 +379,7 @@ impl Reconciler {
         roles::delete(&self.manager.config, project).await?;
         apply::remove_finalizer(
             &self.projects(),
-            &self.projects().get(&project.name_any()).await?,
+            &self.projects().read(&project.name_any()).await?,
             finalizer::GARDENER,
         )
         .await?;
@@ -389,7 +389,7 @@ impl Reconciler {
     /// Gives the namespace back. Answers whether that is done.
     async fn release(&self, project: &Project, name: &str) -> Result<bool, ReconcileError> {
         let api: Api<Namespace> = self.manager.all();
-        let Some(current) = api.get_opt(name).await? else {
+        let Some(current) = api.read_opt(name).await? else {
             return Ok(true);
         };
         if current.metadata.deletion_timestamp.is_some() {
@@ -424,7 +424,7 @@ impl Reconciler {
             return Ok(true);
         }
         apply::delete(&api, name).await?;
-        Ok(api.get_opt(name).await?.is_none())
+        Ok(api.read_opt(name).await?.is_none())
     }
 
     async fn phase(&self, project: &Project, phase: &str) -> Result<Project, ReconcileError> {

@@ -12,7 +12,7 @@ use gardener_apis::core::v1beta1::{Seed, Shoot};
 use gardener_apis::security::v1alpha1::WorkloadIdentity;
 use gardener_controller::apply::Writable;
 use gardener_controller::informer::Watched;
-use gardener_controller::{Action, Change, Informer, ObjectRef, Queue, apply};
+use gardener_controller::{Action, Change, Informer, ObjectRef, Queue, Read, apply};
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::api::ListParams;
@@ -228,7 +228,7 @@ async fn follow<K: Refers>(everyone: &Arc<Everyone>, objects: &Informer<K>, conc
 impl Everyone {
     async fn reconcile<K: Refers>(&self, key: &ObjectRef) -> Result<Action, ReconcileError> {
         let api = K::api(&self.manager, key);
-        let Some(object) = api.get_opt(&key.name).await? else {
+        let Some(object) = api.read_opt(&key.name).await? else {
             return Ok(Action::Done);
         };
         let own = if is_gone(&object) {

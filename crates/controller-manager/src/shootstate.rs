@@ -2,7 +2,7 @@
 
 use gardener_apis::constants::finalizer;
 use gardener_apis::core::v1beta1::{Shoot, ShootState};
-use gardener_controller::{Action, Change, Informer, ObjectRef, Queue, apply};
+use gardener_controller::{Action, Change, Informer, ObjectRef, Queue, Read, apply};
 use gardener_rules::shoot_migration::keeps_state;
 use kube::Api;
 
@@ -42,7 +42,7 @@ async fn reconcile(manager: &Manager, key: &ObjectRef) -> Result<Action, Reconci
         return Ok(Action::Done);
     };
     let shoots: Api<Shoot> = manager.within(&key.namespace);
-    let shoot = shoots.get(&key.name).await?;
+    let shoot = shoots.read(&key.name).await?;
     match keeps_state(&shoot).map_err(ReconcileError::Blocked)? {
         Some(true) => drop(apply::add_finalizer(&api, &state, finalizer::SHOOT_STATE).await?),
         Some(false) => drop(apply::remove_finalizer(&api, &state, finalizer::SHOOT_STATE).await?),

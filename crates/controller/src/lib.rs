@@ -17,6 +17,7 @@ pub mod monitor;
 pub mod operation;
 pub mod queue;
 mod raw;
+mod read;
 pub mod reference;
 pub mod secrets;
 pub mod wait;
@@ -30,6 +31,7 @@ pub use informers::Informers;
 pub use monitor::Monitor;
 pub use queue::{Queue, RateLimit};
 pub use raw::Raw;
+pub use read::Read;
 pub use reference::ObjectRef;
 
 /// What an API error says to people: the message of the `Status`, without the whole object around it.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use gardener_apis::druid::v1alpha1::{Etcd, EtcdStatusLastError, EtcdStatusLastOperation};
 use gardener_controller::apply::{self, ApplyError};
 use gardener_controller::operation;
-use gardener_controller::{Action, Change, Controller, Informer, ObjectRef, Queue};
+use gardener_controller::{Action, Change, Controller, Informer, ObjectRef, Queue, Read};
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::coordination::v1::Lease;
@@ -124,7 +124,7 @@ impl Reconciler {
 
     async fn reconcile(&self, key: &ObjectRef) -> Result<Action, ReconcileError> {
         let etcds: Api<Etcd> = self.namespaced(key);
-        let Some(mut etcd) = etcds.get_opt(&key.name).await? else {
+        let Some(mut etcd) = etcds.read_opt(&key.name).await? else {
             return Ok(Action::Done);
         };
         if etcd.metadata.deletion_timestamp.is_some() {
@@ -297,11 +297,11 @@ impl Reconciler {
         apply::delete::<RoleBinding>(&self.namespaced(key), &components::role_name(etcd)).await?;
         apply::delete::<Role>(&self.namespaced(key), &components::role_name(etcd)).await?;
         apply::delete::<ServiceAccount>(&self.namespaced(key), name).await?;
-        if set_was_there && self.namespaced::<StatefulSet>(key).get_opt(name).await?.is_some() {
+        if set_was_there && self.namespaced::<StatefulSet>(key).read_opt(name).await?.is_some() {
             // its deletion is told by the watch
             return Ok(Action::Done);
         }
-        if let Some(latest) = etcds.get_opt(name).await? {
+        if let Some(latest) = etcds.read_opt(name).await? {
             apply::remove_finalizer(&etcds, &latest, FINALIZER).await?;
         }
         Ok(Action::Done)

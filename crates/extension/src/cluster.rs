@@ -4,6 +4,7 @@ use gardener_apimachinery::meta::is_true;
 use gardener_apimachinery::pointer::Pointed;
 use gardener_apis::core::v1beta1::{CloudProfile, Seed, Shoot};
 use gardener_apis::extensions::v1alpha1::Cluster;
+use gardener_controller::Read;
 use kube::{Api, Client};
 
 /// A Cluster object that cannot be read.
@@ -24,7 +25,7 @@ pub async fn get(client: &Client, namespace: &str) -> Result<Option<Cluster>, ku
     if namespace.is_empty() || namespace == gardener_apis::constants::GARDEN_NAMESPACE {
         return Ok(None);
     }
-    Api::<Cluster>::all(client.clone()).get_opt(namespace).await
+    Api::<Cluster>::all(client.clone()).read_opt(namespace).await
 }
 
 fn read<T: serde::de::DeserializeOwned>(part: &'static str, value: &serde_json::Value) -> Result<T, UnreadableError> {

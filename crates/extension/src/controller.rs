@@ -7,7 +7,7 @@ use std::time::Duration;
 use gardener_apis::extensions::v1alpha1::Cluster;
 use gardener_controller::apply::{self, ApplyError};
 use gardener_controller::operation::{self as annotation, value};
-use gardener_controller::{Action, Controller, Informer, ObjectRef, Queue};
+use gardener_controller::{Action, Controller, Informer, ObjectRef, Queue, Read};
 use kube::Api;
 use kube::runtime::watcher;
 use parking_lot::Mutex;
@@ -108,7 +108,7 @@ fn take_away<K: ExtensionKind>(object: &mut K, asked: &str) {
 impl<K: ExtensionKind, A: Actuator<K>> Reconciler<K, A> {
     async fn reconcile(&self, key: &ObjectRef) -> Result<Action, ReconcileError> {
         let api = K::api(self.context.client.clone(), &key.namespace);
-        let Some(object) = api.get_opt(&key.name).await? else {
+        let Some(object) = api.read_opt(&key.name).await? else {
             return Ok(Action::Done);
         };
         if waits(&object) || is_migrated(&object) {
@@ -223,7 +223,7 @@ impl<K: ExtensionKind, A: Actuator<K>> Reconciler<K, A> {
         self.told(api, &object, operation, outcome).await?;
         let object = status::succeeded(api, &object, operation, serde_json::Value::Null, &self.context.clock).await?;
         apply::remove_finalizer(api, &object, self.finalizer()).await?;
-        if let Some(object) = api.get_opt(&object.name_any()).await? {
+        if let Some(object) = api.read_opt(&object.name_any()).await? {
             self.picked_up(api, object, value::MIGRATE).await?;
         }
         Ok(Action::Done)

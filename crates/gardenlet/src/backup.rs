@@ -16,7 +16,7 @@ use gardener_controller::apply::{self as patching, ApplyError, Writable};
 use gardener_controller::events::{Recorder, Severity};
 use gardener_controller::informer::Watched;
 use gardener_controller::reference::object_reference;
-use gardener_controller::{Action, Change, Informer, ObjectRef, Queue, RateLimit, operation};
+use gardener_controller::{Action, Change, Informer, ObjectRef, Queue, RateLimit, Read, operation};
 use gardener_rules::backups::{self, Decision, Found, FoundObject, FoundSecret, Kind, State};
 use gardener_rules::operation::{OperationType, SUCCEEDED, last_operation};
 use k8s_openapi::api::core::v1::{ObjectReference, Secret, SecretReference};
@@ -237,7 +237,7 @@ impl Keeper {
             return Err(Failed::Credentials { kind, namespace, name });
         }
         let secrets: Api<Secret> = Api::namespaced(self.config.garden.clone(), &namespace);
-        let secret = secrets.get(&name).await?;
+        let secret = secrets.read(&name).await?;
         Ok((secrets, secret))
     }
 
@@ -267,8 +267,8 @@ impl Keeper {
     ) -> Result<Option<K::Extension>, Failed> {
         let now = self.config.clock.now();
         let extensions = self.extensions::<K>();
-        let secret = self.seed_secrets().get_opt(&backup.secret_name()).await?;
-        let object = extensions.get_opt(&backup.name_any()).await?;
+        let secret = self.seed_secrets().read_opt(&backup.secret_name()).await?;
+        let object = extensions.read_opt(&backup.name_any()).await?;
         let found = Found {
             secret: secret.as_ref().map(|secret| FoundSecret {
                 is_current: secret.data == credentials.data,
@@ -317,8 +317,8 @@ impl Keeper {
         credentials: &Secret,
     ) -> Result<Option<Action>, Failed> {
         let (extensions, name) = (self.extensions::<K>(), backup.name_any());
-        let secret = self.seed_secrets().get_opt(&backup.secret_name()).await?;
-        let Some(object) = extensions.get_opt(&name).await? else {
+        let secret = self.seed_secrets().read_opt(&backup.secret_name()).await?;
+        let Some(object) = extensions.read_opt(&name).await? else {
             if secret.is_some() {
                 patching::delete(&self.seed_secrets(), &backup.secret_name()).await?;
             }

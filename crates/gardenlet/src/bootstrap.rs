@@ -15,7 +15,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use gardener_apimachinery::chance::Chance;
 use gardener_apimachinery::clock::Clock;
-use gardener_controller::{ObjectRef, RateLimit, apply as patching};
+use gardener_controller::{ObjectRef, RateLimit, Read, apply as patching};
 use gardener_garden_authorizer::bootstrap as names;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret, ServiceAccount};
@@ -197,7 +197,7 @@ async fn way_in(connection: &GardenConnection) -> Option<Way> {
 
 /// The kubeconfig in a Secret of the seed; none if the Secret or its key is missing.
 async fn read(connection: &GardenConnection, secret: &ObjectRef) -> Result<Option<GardenAccess>, BootstrapError> {
-    let found = connection.secrets(secret).get_opt(&secret.name).await;
+    let found = connection.secrets(secret).read_opt(&secret.name).await;
     let found = found.map_err(BootstrapError::Seed)?;
     access_in(found.as_ref(), secret)
 }
@@ -275,7 +275,7 @@ async fn find(connection: &GardenConnection) -> Result<Way, BootstrapError> {
 async fn changed_authority(garden: &Client, access: &GardenAccess) -> Option<Option<String>> {
     let (namespace, name) = ROOT_CA;
     let api: Api<ConfigMap> = Api::namespaced(garden.clone(), namespace);
-    let told = match api.get_opt(name).await {
+    let told = match api.read_opt(name).await {
         Ok(found) => found?.data?.remove("ca.crt")?,
         Err(error) => {
             tracing::warn!(%error, "the garden's authority cannot be read");
@@ -309,7 +309,7 @@ async fn bootstrap(connection: &GardenConnection) -> Result<(GardenAccess, Strin
 /// Deletes what a request was made with: its token's Secret, or its service account with the binding of that [AUTH-33].
 async fn delete_bootstrap_credentials(garden: &Client, request: &str) -> Result<(), kube::Error> {
     let requests: Api<CertificateSigningRequest> = Api::all(garden.clone());
-    let user = requests.get(request).await?.spec.username.unwrap_or_default();
+    let user = requests.read(request).await?.spec.username.unwrap_or_default();
     if let Some(id) = user.strip_prefix(names::TOKEN_USER_PREFIX) {
         let secrets: Api<Secret> = Api::namespaced(garden.clone(), "kube-system");
         patching::delete(&secrets, &format!("{}{id}", names::TOKEN_SECRET_PREFIX)).await?;

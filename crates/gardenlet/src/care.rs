@@ -11,7 +11,7 @@ use std::time::Duration;
 use gardener_apis::core::v1beta1::{Condition, LastOperation, Shoot};
 use gardener_controller::apply as patching;
 use gardener_controller::conditions::{self, Update, status};
-use gardener_controller::{Action, Change, Controller, Informer, ObjectRef, Queue, RateLimit};
+use gardener_controller::{Action, Change, Controller, Informer, ObjectRef, Queue, RateLimit, Read};
 use gardener_rules::care::{Finding, next_look, status_of_failure};
 use gardener_rules::constraints::ALL as ALL_CONSTRAINTS;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -108,7 +108,7 @@ pub(crate) async fn run(config: Config, shoots: Informer<Shoot>, stop: Cancellat
 
 async fn reconcile(config: &Config, key: &ObjectRef) -> Result<Action, Failed> {
     let api: Api<Shoot> = Api::namespaced(config.garden.clone(), &key.namespace);
-    let Some(shoot) = api.get_opt(&key.name).await? else {
+    let Some(shoot) = api.read_opt(&key.name).await? else {
         return Ok(Action::Done);
     };
     match shoot.status.seed_name.as_deref() {

@@ -15,7 +15,7 @@ use gardener_apis::core::v1beta1::{Condition, ControllerInstallation, Controller
 use gardener_apis::resources::v1alpha1::ManagedResource;
 use gardener_controller::apply as patching;
 use gardener_controller::conditions::{self, status};
-use gardener_controller::{Action, Change, Controller, Informer, ObjectRef, Queue, RateLimit};
+use gardener_controller::{Action, Change, Controller, Informer, ObjectRef, Queue, RateLimit, Read};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
@@ -90,7 +90,7 @@ async fn tell(config: &Config, installation: &ControllerInstallation, news: Vec<
 
 async fn reconcile(config: &Config, key: &ObjectRef) -> Result<Action, Failed> {
     let api: Api<ControllerInstallation> = Api::all(config.garden.clone());
-    let Some(installation) = api.get_opt(&key.name).await? else {
+    let Some(installation) = api.read_opt(&key.name).await? else {
         return Ok(Action::Done);
     };
     let seed_name = installation.spec.seed_ref.as_ref().and_then(|seed| seed.name.clone());
@@ -106,13 +106,13 @@ async fn reconcile(config: &Config, key: &ObjectRef) -> Result<Action, Failed> {
     let invalid = |reason: &str, message: &str| vec![told(&list, "Valid", false, reason, message, &now)];
     let registration_name = installation.spec.registration_ref.name.clone().unwrap_or_default();
     let registrations: Api<ControllerRegistration> = Api::all(config.garden.clone());
-    let Some(registration) = registrations.get_opt(&registration_name).await? else {
+    let Some(registration) = registrations.read_opt(&registration_name).await? else {
         let message = format!("Referenced ControllerRegistration {registration_name:?} does not exist");
         tell(config, &installation, invalid("RegistrationNotFound", &message)).await?;
         return Err(Failed::Because(message));
     };
     let seeds: Api<Seed> = Api::all(config.garden.clone());
-    let seed = seeds.get(&config.seed_name).await?;
+    let seed = seeds.read(&config.seed_name).await?;
     let Some(identity) = seed.status.cluster_identity.clone() else {
         return Err(Failed::Because(
             "the seed's cluster identity is not known yet".to_owned(),
@@ -139,7 +139,7 @@ async fn reconcile(config: &Config, key: &ObjectRef) -> Result<Action, Failed> {
         tell(config, &installation, all.into()).await?;
         return Ok(Action::Done);
     };
-    let deployment = deployments.get(&reference).await?;
+    let deployment = deployments.read(&reference).await?;
     let namespace = namespace_of(&installation);
     let substitutions = BTreeMap::from([
         ("NAMESPACE".to_owned(), namespace.clone()),
@@ -180,7 +180,7 @@ async fn reconcile(config: &Config, key: &ObjectRef) -> Result<Action, Failed> {
     };
     managed_resource::deploy(&config.seed, &content).await?;
     let resources: Api<ManagedResource> = Api::namespaced(config.seed.clone(), GARDEN_NAMESPACE);
-    let resource = resources.get(&name).await?;
+    let resource = resources.read(&name).await?;
     let mut news = vec![told(
         &list,
         "Valid",
@@ -291,7 +291,7 @@ async fn delete(
     let list = installation.status.conditions.clone();
     managed_resource::delete(&config.seed, GARDEN_NAMESPACE, &name).await?;
     let resources: Api<ManagedResource> = Api::namespaced(config.seed.clone(), GARDEN_NAMESPACE);
-    if resources.get_opt(&name).await?.is_some() {
+    if resources.read_opt(&name).await?.is_some() {
         let message = format!("Deletion of ManagedResource {name:?} is still pending.");
         tell(
             config,
@@ -313,7 +313,7 @@ async fn delete(
         vec![told(&list, "Installed", false, "DeletionSuccessful", message, &now)],
     )
     .await?;
-    let Some(current) = api.get_opt(&name).await? else {
+    let Some(current) = api.read_opt(&name).await? else {
         return Ok(Action::Done);
     };
     patching::remove_finalizer(api, &current, finalizer::CONTROLLER_INSTALLATION).await?;

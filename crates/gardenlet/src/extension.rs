@@ -5,6 +5,7 @@ use std::time::Duration;
 use gardener_apimachinery::clock::Clock;
 use gardener_apis::core::v1beta1::{Condition, LastError, LastOperation};
 use gardener_apis::extensions::v1alpha1 as extensions;
+use gardener_controller::Read;
 use gardener_controller::apply::{self, ApplyError, Writable};
 use gardener_controller::informer::Watched;
 use gardener_controller::operation;
@@ -134,7 +135,7 @@ pub async fn deploy<K: ExtensionObject>(
     clock: &Clock,
     specify: impl Fn(&mut K),
 ) -> Result<K, ApplyError> {
-    let current = api.get_opt(&initial.name_any()).await?;
+    let current = api.read_opt(&initial.name_any()).await?;
     let asks = match (&current, ask) {
         (None, _) | (_, Ask::Always) => true,
         (Some(current), Ask::IfNeeded) => extension_readiness::must_be_asked_again(&observed(current)),
@@ -226,7 +227,7 @@ pub async fn wait_ready<K: ExtensionObject>(api: &Api<K>, name: &str, timing: Ti
 /// # Errors
 /// What the API says.
 pub async fn delete<K: ExtensionObject>(api: &Api<K>, name: &str, clock: &Clock) -> Result<(), ApplyError> {
-    let Some(current) = api.get_opt(name).await? else {
+    let Some(current) = api.read_opt(name).await? else {
         return Ok(());
     };
     let now = clock.now();

@@ -12,7 +12,7 @@ use gardener_apis::constants::{annotation, finalizer, operation};
 use gardener_apis::core::v1beta1::{Gardener, Seed};
 use gardener_controller::apply as patching;
 use gardener_controller::conditions::{self, status};
-use gardener_controller::{Action, Change, Controller, Informer, ObjectRef, Queue, RateLimit};
+use gardener_controller::{Action, Change, Controller, Informer, ObjectRef, Queue, RateLimit, Read};
 use gardener_rules::operation::{OperationType, last_operation};
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::api::core::v1::Secret;
@@ -121,7 +121,7 @@ pub(crate) async fn run(config: Config, seeds: Informer<Seed>, stop: Cancellatio
 
 async fn reconcile(config: &Config, key: &ObjectRef) -> Result<Action, Failed> {
     let api: Api<Seed> = Api::all(config.garden.clone());
-    let Some(seed) = api.get_opt(&key.name).await? else {
+    let Some(seed) = api.read_opt(&key.name).await? else {
         return Ok(Action::Done);
     };
     if seed.metadata.deletion_timestamp.is_some() {
@@ -201,7 +201,7 @@ async fn renew_kubeconfig(config: &Config, api: &Api<Seed>, seed: &Seed) -> Resu
         )));
     };
     let secrets: Api<Secret> = Api::namespaced(config.seed.clone(), &kubeconfig.secret.namespace);
-    let secret = secrets.get(&kubeconfig.secret.name).await?;
+    let secret = secrets.read(&kubeconfig.secret.name).await?;
     patching::patch(&secrets, &secret, |secret| {
         let annotations = secret.annotations_mut();
         annotations.insert(annotation::OPERATION.to_owned(), operation::RENEW.to_owned());
@@ -235,7 +235,7 @@ async fn delete(config: &Config, api: &Api<Seed>, seed: &Seed) -> Result<Action,
     use gardener_apis::core::v1beta1::Shoot;
     let shoots: Api<Shoot> = Api::all(config.garden.clone());
     let own = ListParams::default().labels(&config.seed_label());
-    let listed = shoots.list(&own).await?.items;
+    let listed = shoots.read_list(&own).await?;
     let here = listed
         .iter()
         .filter(|shoot| gardener_rules::shoot_operation::is_responsible(shoot, &seed.name_any()))

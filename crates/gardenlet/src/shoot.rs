@@ -13,7 +13,7 @@ use gardener_apis::core::v1beta1::{Project, Seed, Shoot};
 use gardener_controller::apply::has_finalizer;
 use gardener_controller::events::{Recorder, Severity};
 use gardener_controller::reference::object_reference;
-use gardener_controller::{Action, Change, Controller, Informer, ObjectRef, Queue, RateLimit};
+use gardener_controller::{Action, Change, Controller, Informer, ObjectRef, Queue, RateLimit, Read};
 use gardener_rules::shoot_operation::{self, Decision, OperationType, Policy};
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::jiff::SignedDuration;
@@ -122,12 +122,12 @@ pub(crate) async fn run(config: Config, shoots: Informer<Shoot>, seeds: Informer
 /// The project of a namespace, which its label names.
 pub(crate) async fn project_of(config: &Config, namespace: &str) -> Result<Project, Failed> {
     let namespaces: Api<Namespace> = Api::all(config.garden.clone());
-    let found = namespaces.get(namespace).await?;
+    let found = namespaces.read(namespace).await?;
     let name = found.labels().get(label::PROJECT_NAME).cloned();
     let name =
         name.ok_or_else(|| Failed::Because(format!("namespace {namespace:?} has no label {}", label::PROJECT_NAME)))?;
     let projects: Api<Project> = Api::all(config.garden.clone());
-    Ok(projects.get(&name).await?)
+    Ok(projects.read(&name).await?)
 }
 
 impl Reconciler {
@@ -157,14 +157,14 @@ impl Reconciler {
 
     async fn reconcile(&self, key: &ObjectRef) -> Result<Action, Failed> {
         let api: Api<Shoot> = Api::namespaced(self.config.garden.clone(), &key.namespace);
-        let Some(shoot) = api.get_opt(&key.name).await? else {
+        let Some(shoot) = api.read_opt(&key.name).await? else {
             return Ok(Action::Done);
         };
         if !shoot_operation::is_responsible(&shoot, &self.config.seed_name) {
             return Ok(Action::Done);
         }
         let seeds: Api<Seed> = Api::all(self.config.garden.clone());
-        let seed = seeds.get(&self.config.seed_name).await?;
+        let seed = seeds.read(&self.config.seed_name).await?;
         match shoot_operation::decide(&shoot, &seed, &self.policy(), self.config.clock.now()) {
             Decision::Reconcile => {}
             Decision::OnlySyncCluster => {

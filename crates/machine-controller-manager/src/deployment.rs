@@ -6,7 +6,7 @@ use gardener_apis::machine::v1alpha1::{
     Machine, MachineDeployment, MachineDeploymentStatusCondition, MachineDeploymentStatusFailedMachine,
     MachineDeploymentStatusFailedMachineLastOperation, MachineSet, MachineTemplateSpec,
 };
-use gardener_controller::{Action, ObjectRef, apply};
+use gardener_controller::{Action, ObjectRef, Read, apply};
 use gardener_rules::machines::deletion::{is_terminating, phase_of};
 use gardener_rules::machines::rollout::{Resize, Set, bounds, is_scaling, new_size, scale, shrink_old};
 use gardener_rules::machines::{FINALIZER, key, phase};
@@ -20,11 +20,11 @@ use crate::{Error, Shared, node_template, owned};
 
 pub(crate) async fn reconcile(shared: &Shared, key: &ObjectRef) -> Result<Action, Error> {
     let api: Api<MachineDeployment> = shared.api();
-    let Some(deployment) = api.get_opt(&key.name).await? else {
+    let Some(deployment) = api.read_opt(&key.name).await? else {
         return Ok(Action::Done);
     };
     let set_api: Api<MachineSet> = shared.api();
-    let all = set_api.list(&Default::default()).await?.items;
+    let all = set_api.read_list(&Default::default()).await?;
     let sets = owned::owned(&set_api, all, &deployment, deployment.spec.selector.as_ref()).await?;
     if deployment.metadata.deletion_timestamp.is_some() {
         if sets.is_empty() {
@@ -332,7 +332,7 @@ async fn mark_for_deletion(shared: &Shared, deployment: &MachineDeployment) -> R
             [name, time] if time.parse::<Timestamp>().is_ok() => ((*name).to_owned(), (*time).to_owned()),
             _ => continue,
         };
-        let Some(machine) = api.get_opt(&name).await? else {
+        let Some(machine) = api.read_opt(&name).await? else {
             continue;
         };
         if is_terminating(&machine) || phase_of(&machine) == phase::FAILED {
@@ -364,7 +364,7 @@ async fn mark_for_deletion(shared: &Shared, deployment: &MachineDeployment) -> R
 /// [MCH-12].
 async fn write_status(shared: &Shared, deployment: &MachineDeployment, strategy: &Strategy) -> Result<(), Error> {
     let api: Api<MachineDeployment> = shared.api();
-    let all = shared.api::<MachineSet>().list(&Default::default()).await?.items;
+    let all = shared.api::<MachineSet>().read_list(&Default::default()).await?;
     let uid = deployment.uid();
     let sets: Vec<MachineSet> = all
         .into_iter()
@@ -374,7 +374,7 @@ async fn write_status(shared: &Shared, deployment: &MachineDeployment, strategy:
                 .any(|owner| Some(&owner.uid) == uid.as_ref())
         })
         .collect();
-    let Some(current) = api.get_opt(&deployment.name_any()).await? else {
+    let Some(current) = api.read_opt(&deployment.name_any()).await? else {
         return Ok(());
     };
     let (new, _) = split(deployment, sets.clone());

@@ -5,6 +5,7 @@ use std::time::Duration;
 use futures::future::join_all;
 use gardener_apimachinery::meta::is_true;
 use gardener_apis::machine::v1alpha1::Machine;
+use gardener_controller::Read;
 use gardener_controller::apply;
 use gardener_controller::wait::{Patience, wait_deleted};
 use gardener_rules::machines::health::{default, seconds};
@@ -141,21 +142,21 @@ pub(crate) async fn drain(shared: &Shared, machine: &Machine) -> Result<Outcome,
         return Ok(Outcome::Done { forced: false });
     };
     let nodes: Api<Node> = Api::all(shared.config.target.clone());
-    let Some(node) = nodes.get_opt(name).await? else {
+    let Some(node) = nodes.read_opt(name).await? else {
         return Ok(Outcome::Done { forced: false });
     };
     let forced = is_forced(machine, &node, shared.config.clock.now());
     announce(shared, machine, &node).await?;
     let all: Api<Pod> = Api::all(shared.config.target.clone());
     let listed = all
-        .list(&ListParams::default().fields(&format!("spec.nodeName={name}")))
+        .read_list(&ListParams::default().fields(&format!("spec.nodeName={name}")))
         .await?;
-    let pods: Vec<Pod> = listed.items.into_iter().filter(is_drained).collect();
+    let pods: Vec<Pod> = listed.into_iter().filter(is_drained).collect();
     let results = if forced {
         join_all(pods.iter().map(|pod| delete_now(shared, pod))).await
     } else {
         let budgets: Api<PodDisruptionBudget> = Api::all(shared.config.target.clone());
-        let budgets = budgets.list(&Default::default()).await?.items;
+        let budgets = budgets.read_list(&Default::default()).await?;
         let (mut with_claim, without): (Vec<&Pod>, Vec<&Pod>) = pods.iter().partition(|pod| has_claim(pod));
         with_claim.sort_by_key(|pod| std::cmp::Reverse(pod.spec.as_ref().and_then(|spec| spec.priority)));
         let serial = async {

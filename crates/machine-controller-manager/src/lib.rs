@@ -18,7 +18,7 @@ use gardener_apimachinery::chance::Chance;
 use gardener_apimachinery::clock::Clock;
 use gardener_apis::machine::v1alpha1::{Machine, MachineDeployment, MachineSet};
 use gardener_controller::apply::ApplyError;
-use gardener_controller::{Change, Controller, Informer, ObjectRef, Queue, RateLimit};
+use gardener_controller::{Change, Controller, Informer, ObjectRef, Queue, RateLimit, Read};
 use gardener_rules::machines::key;
 use k8s_openapi::api::core::v1::Node;
 use kube::runtime::watcher;
@@ -74,7 +74,7 @@ impl Shared {
 
     /// All machines, as the API knows them now: a copy that lags behind would make machines twice.
     async fn machines(&self) -> Result<Vec<Machine>, kube::Error> {
-        Ok(self.api::<Machine>().list(&Default::default()).await?.items)
+        Ok(self.api::<Machine>().read_list(&Default::default()).await?)
     }
 
     fn node(&self, name: &str) -> Option<Arc<Node>> {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use gardener_apis::machine::v1alpha1::{
     Machine, MachineClass, MachineStatusCondition, MachineStatusCurrentStatus, MachineStatusLastOperation,
 };
-use gardener_controller::{Action, ObjectRef, apply};
+use gardener_controller::{Action, ObjectRef, Read, apply};
 use gardener_rules::machines::deletion::phase_of;
 use gardener_rules::machines::health::{
     Deadline, Transition, deadline, default, is_replacement_under_way, seconds, transition,
@@ -27,7 +27,7 @@ const LONG: Duration = Duration::from_secs(10 * 60);
 
 pub(crate) async fn reconcile(shared: &Shared, key: &ObjectRef) -> Result<Action, Error> {
     let api: Api<Machine> = shared.api();
-    let Some(machine) = api.get_opt(&key.name).await? else {
+    let Some(machine) = api.read_opt(&key.name).await? else {
         return Ok(Action::Done);
     };
     if machine.metadata.deletion_timestamp.is_some() {
@@ -64,12 +64,12 @@ async fn request(shared: &Shared, machine: &Machine) -> Result<Request, Error> {
         .name
         .as_deref()
         .ok_or_else(|| invalid("spec.class.name is required"))?;
-    let class = shared.api::<MachineClass>().get(name).await?;
+    let class = shared.api::<MachineClass>().read(name).await?;
     let mut secret = std::collections::BTreeMap::new();
     for reference in [&class.credentials_secret_ref, &class.secret_ref].into_iter().flatten() {
         let namespace = reference.namespace.as_deref().unwrap_or(&shared.config.namespace);
         let api: Api<Secret> = Api::namespaced(shared.config.client.clone(), namespace);
-        let found = api.get(reference.name.as_deref().unwrap_or_default()).await?;
+        let found = api.read(reference.name.as_deref().unwrap_or_default()).await?;
         secret.extend(found.data.unwrap_or_default());
     }
     Ok(Request {

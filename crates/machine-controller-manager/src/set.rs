@@ -4,7 +4,7 @@ use gardener_apis::machine::v1alpha1::{
     Machine, MachineSet, MachineSetStatusFailedMachine, MachineSetStatusFailedMachineLastOperation,
     MachineStatusCurrentStatus, MachineStatusLastOperation,
 };
-use gardener_controller::{Action, ObjectRef, apply};
+use gardener_controller::{Action, ObjectRef, Read, apply};
 use gardener_rules::machines::deletion::{is_terminating, phase_of, preserved_until, to_delete};
 use gardener_rules::machines::{FINALIZER, key, phase};
 use kube::api::PostParams;
@@ -14,7 +14,7 @@ use crate::{Error, Shared, owned};
 
 pub(crate) async fn reconcile(shared: &Shared, key: &ObjectRef) -> Result<Action, Error> {
     let api: Api<MachineSet> = shared.api();
-    let Some(set) = api.get_opt(&key.name).await? else {
+    let Some(set) = api.read_opt(&key.name).await? else {
         return Ok(Action::Done);
     };
     let machines: Api<Machine> = shared.api();
@@ -112,7 +112,7 @@ pub(crate) async fn delete(shared: &Shared, machine: &Machine) -> Result<(), Err
     let api: Api<Machine> = shared.api();
     let name = machine.name_any();
     apply::delete(&api, &name).await?;
-    let Some(machine) = api.get_opt(&name).await? else {
+    let Some(machine) = api.read_opt(&name).await? else {
         return Ok(());
     };
     let now = shared.config.clock.time();
@@ -162,7 +162,7 @@ async fn write_status(shared: &Shared, set: &MachineSet) -> Result<(), Error> {
                 .any(|owner| Some(&owner.uid) == uid.as_ref())
         })
         .collect();
-    let Some(set) = api.get_opt(&set.name_any()).await? else {
+    let Some(set) = api.read_opt(&set.name_any()).await? else {
         return Ok(());
     };
     let now = shared.config.clock.now();

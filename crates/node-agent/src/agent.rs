@@ -9,7 +9,7 @@ use gardener_apis::extensions::v1alpha1::OperatingSystemConfig;
 use gardener_controller::apply as patching;
 use gardener_controller::events::{Recorder, Severity};
 use gardener_controller::reference::object_reference;
-use gardener_controller::{Action, Controller, Informer, ObjectRef, Queue, RateLimit};
+use gardener_controller::{Action, Controller, Informer, ObjectRef, Queue, RateLimit, Read};
 use gardener_pki::Issued;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Node, Secret};
@@ -279,7 +279,7 @@ impl Agent {
         })
         .await?;
         let nodes: Api<Node> = Api::all(client.clone());
-        let Some(node) = nodes.get_opt(host).await? else {
+        let Some(node) = nodes.read_opt(host).await? else {
             // the kubelet registers it in a moment
             return Ok(Action::RequeueAfter(Duration::from_millis(200)));
         };
@@ -351,7 +351,7 @@ impl Agent {
         loop {
             tick.tick().await;
             let renewed = async {
-                let Some(node) = nodes.get_opt(host).await? else {
+                let Some(node) = nodes.read_opt(host).await? else {
                     return Ok(());
                 };
                 let now = self.machine.clock.micro_time();

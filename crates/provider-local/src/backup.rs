@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use gardener_apis::extensions::v1alpha1::{BackupBucket, BackupEntry, Cluster};
+use gardener_controller::Read;
 use gardener_controller::apply;
 use gardener_extension::{Actuator, ActuatorError, Context, Outcome};
 use k8s_openapi::ByteString;
@@ -46,14 +47,14 @@ impl Entry {
     /// The namespace, unless it is not there or goes.
     async fn is_alive(context: &Context, namespace: &str) -> Result<bool, kube::Error> {
         let api: Api<Namespace> = Api::all(context.client.clone());
-        let found = api.get_opt(namespace).await?;
+        let found = api.read_opt(namespace).await?;
         Ok(found.is_some_and(|found| found.metadata.deletion_timestamp.is_none()))
     }
 
     async fn remove_secret(context: &Context, object: &BackupEntry) -> Result<(), ActuatorError> {
         let (namespace, name) = secret_place(&object.name_any())?;
         let secrets: Api<Secret> = Api::namespaced(context.client.clone(), &namespace);
-        let Some(secret) = secrets.get_opt(name).await? else {
+        let Some(secret) = secrets.read_opt(name).await? else {
             return Ok(());
         };
         let creator = secret.annotations().get(CREATED_BY);
@@ -79,7 +80,7 @@ impl Actuator<BackupEntry> for Entry {
         let reference = &object.spec.secret_ref;
         let from = reference.namespace.clone().unwrap_or_default();
         let credentials: Api<Secret> = Api::namespaced(context.client.clone(), &from);
-        let credentials = credentials.get(reference.name.as_deref().unwrap_or_default()).await?;
+        let credentials = credentials.read(reference.name.as_deref().unwrap_or_default()).await?;
         let mut data: BTreeMap<String, ByteString> = credentials.data.unwrap_or_default();
         data.insert(
             "bucketName".into(),

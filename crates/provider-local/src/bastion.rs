@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 use gardener_apis::extensions::v1alpha1::{Bastion, Cluster};
+use gardener_controller::Read;
 use gardener_controller::apply;
 use gardener_extension::{Actuator, ActuatorError, Context, Outcome};
 use k8s_openapi::api::core::v1::{Pod, Service};
@@ -38,7 +39,7 @@ impl Actuator<Bastion> for Local {
         let namespace = object.namespace().unwrap_or_default();
         let (name, labels) = (name(object), json!({"app": "bastion", "bastion": object.name_any()}));
         let pods: Api<Pod> = Api::namespaced(context.client.clone(), &namespace);
-        if pods.get_opt(&name).await?.is_none() {
+        if pods.read_opt(&name).await?.is_none() {
             let pod: Pod = serde_json::from_value(json!({
                 "metadata": {"name": name, "namespace": namespace, "labels": labels},
                 "spec": {"containers": [{"name": "bastion", "image": "bastion", "ports": [{"containerPort": 22}]}]},

@@ -5,6 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use gardener_apis::extensions::v1alpha1::{Cluster, ControlPlane};
 use gardener_apis::resources::v1alpha1::ManagedResource;
+use gardener_controller::Read;
 use gardener_controller::wait::{Patience, wait_deleted};
 use gardener_extension::managed_resource::{self, Content};
 use gardener_extension::{Actuator, ActuatorError, Context, Outcome};
@@ -72,7 +73,7 @@ impl Actuator<ControlPlane> for Local {
     ) -> Result<(), ActuatorError> {
         let namespace = object.namespace().unwrap_or_default();
         let api: Api<ManagedResource> = Api::namespaced(context.client.clone(), &namespace);
-        if let Some(resource) = api.get_opt(STORAGE_CLASSES).await? {
+        if let Some(resource) = api.read_opt(STORAGE_CLASSES).await? {
             gardener_controller::apply::patch(&api, &resource, |resource| resource.spec.keep_objects = Some(true))
                 .await?;
         }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use gardener_apis::machine::v1alpha1::MachineClass;
+use gardener_controller::Read;
 use gardener_controller::apply;
 use gardener_controller::wait::{Patience, wait_deleted};
 use gardener_machine_controller_manager::driver::{Code, Driver, DriverError, Made, Request};
@@ -170,7 +171,7 @@ impl Driver for LocalDriver {
         let namespace = request.machine.namespace().unwrap_or_default();
         match self
             .pods(&namespace)
-            .get_opt(&pod_name(&machine))
+            .read_opt(&pod_name(&machine))
             .await
             .map_err(failed)?
         {
@@ -202,10 +203,10 @@ impl Driver for LocalDriver {
         let selector = LABELS.map(|(key, value)| format!("{key}={value}")).join(",");
         let pods = self
             .pods(&namespace)
-            .list(&ListParams::default().labels(&selector))
+            .read_list(&ListParams::default().labels(&selector))
             .await;
         let machine = |pod: &Pod| pod.labels().get("machine").cloned();
-        let pods = pods.map_err(failed)?.items;
+        let pods = pods.map_err(failed)?;
         Ok(pods
             .iter()
             .filter_map(|pod| Some((format!("{PROVIDER_ID_PREFIX}{}", pod.name_any()), machine(pod)?)))

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use gardener_apis::extensions::v1alpha1::{Cluster, OperatingSystemConfig};
+use gardener_controller::Read;
 use gardener_controller::apply;
 use gardener_extension::{Actuator, ActuatorError, Context, Outcome};
 use k8s_openapi::ByteString;
@@ -39,7 +40,7 @@ impl Actuator<OperatingSystemConfig> for Local {
         let api: Api<Secret> = Api::namespaced(context.client.clone(), &namespace);
         let mut secrets = Secrets::new();
         for (name, key) in referenced_secrets(object) {
-            let data = api.get(&name).await?.data.unwrap_or_default();
+            let data = api.read(&name).await?.data.unwrap_or_default();
             if let Some(value) = data.get(&key) {
                 secrets.insert((name, key), value.0.clone());
             }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use gardener_apis::extensions::v1alpha1::{Cluster, Worker};
 use gardener_apis::machine::v1alpha1::{Machine, MachineClass, MachineDeployment, MachineSet};
+use gardener_controller::Read;
 use gardener_controller::apply::{self, Writable};
 use gardener_controller::wait::Patience;
 use gardener_extension::{Actuator, ActuatorError, Context, Outcome, cluster};
@@ -56,12 +57,12 @@ impl Machines {
 
     async fn class_secrets(&self) -> Result<Vec<Secret>, kube::Error> {
         let selector = format!("{}={}", PURPOSE.0, PURPOSE.1);
-        Ok(self.secrets.list(&ListParams::default().labels(&selector)).await?.items)
+        Ok(self.secrets.read_list(&ListParams::default().labels(&selector)).await?)
     }
 
     /// Machines go without a drain.
     async fn force_deletion(&self) -> Result<(), ActuatorError> {
-        for machine in self.machines.list(&Default::default()).await?.items {
+        for machine in self.machines.read_list(&Default::default()).await? {
             let labelled = apply::patch(&self.machines, &machine, |machine| {
                 machine.labels_mut().insert(key::FORCE_DELETION.into(), "True".into());
             });
@@ -75,10 +76,10 @@ impl Machines {
 
     /// Deletes classes and their secrets, but for those that are kept.
     async fn delete_classes(&self, kept: &BTreeSet<String>) -> Result<(), ActuatorError> {
-        for class in self.classes.list(&Default::default()).await?.items {
+        for class in self.classes.read_list(&Default::default()).await? {
             if !kept.contains(&class.name_any()) {
                 apply::delete(&self.classes, &class.name_any()).await?;
-                if let Some(class) = self.classes.get_opt(&class.name_any()).await? {
+                if let Some(class) = self.classes.read_opt(&class.name_any()).await? {
                     apply::remove_finalizer(&self.classes, &class, CLASS_FINALIZER).await?;
                 }
             }
@@ -93,7 +94,7 @@ impl Machines {
 
     async fn delete_deployments(&self, kept: &BTreeSet<String>) -> Result<bool, ActuatorError> {
         let mut deleted = false;
-        for deployment in self.deployments.list(&Default::default()).await?.items {
+        for deployment in self.deployments.read_list(&Default::default()).await? {
             if !kept.contains(&deployment.name_any()) {
                 deleted = true;
                 apply::delete(&self.deployments, &deployment.name_any()).await?;
@@ -107,7 +108,7 @@ async fn deploy_classes(machines: &Machines, worker: &Worker, wanted: &[Wanted])
     for one in wanted {
         let reference = &one.pool.user_data_secret_ref;
         let name = reference.name.as_deref().unwrap_or_default();
-        let data = machines.secrets.get(name).await?.data.unwrap_or_default();
+        let data = machines.secrets.read(name).await?.data.unwrap_or_default();
         let user_data = data.get(&reference.key).cloned().ok_or_else(|| {
             ActuatorError::new(format!(
                 "secret {name} has no key {} with the user data of pool {}",
@@ -154,7 +155,7 @@ async fn deploy_machines(
     wanted: &[Wanted],
     hibernated: bool,
 ) -> Result<(), ActuatorError> {
-    let existing = machines.deployments.list(&Default::default()).await?.items;
+    let existing = machines.deployments.read_list(&Default::default()).await?;
     let size = |deployment: &MachineDeployment| deployment.spec.replicas.unwrap_or_default();
     let all_at_zero = !existing.is_empty() && existing.iter().all(|one| size(one) == 0);
     for one in wanted {
@@ -238,7 +239,7 @@ async fn publish(context: &Context, worker: &Worker, wanted: &[Wanted]) -> Resul
 /// A shoot that sleeps has no machines to manage [MCH-36].
 async fn stop_manager(context: &Context, namespace: &str) -> Result<(), ActuatorError> {
     let api: Api<Deployment> = Api::namespaced(context.client.clone(), namespace);
-    if let Some(manager) = api.get_opt("machine-controller-manager").await? {
+    if let Some(manager) = api.read_opt("machine-controller-manager").await? {
         apply::patch(&api, &manager, |manager| manager.spec.replicas = Some(0)).await?;
     }
     Ok(())
@@ -252,9 +253,9 @@ fn wanted(object: &Worker, cluster: Option<&Cluster>) -> Result<Vec<Wanted>, Act
 
 /// Deletes all objects of a kind, and takes what holds them.
 async fn forget<K: Writable + Resource<DynamicType = ()>>(api: &Api<K>) -> Result<(), ActuatorError> {
-    for object in api.list(&Default::default()).await?.items {
+    for object in api.read_list(&Default::default()).await? {
         apply::delete(api, &object.name_any()).await?;
-        if let Some(object) = api.get_opt(&object.name_any()).await? {
+        if let Some(object) = api.read_opt(&object.name_any()).await? {
             apply::remove_finalizer(api, &object, FINALIZER).await?;
         }
     }
@@ -295,7 +296,7 @@ impl Actuator<Worker> for Local {
     async fn delete(&self, context: &Context, object: &Worker, cluster: Option<&Cluster>) -> Result<(), ActuatorError> {
         let machines = Machines::of(context, &object.namespace().unwrap_or_default());
         // without their classes machines cannot be taken away; if they cannot be made there may be nothing to take away
-        if !machines.machines.list(&Default::default()).await?.items.is_empty() {
+        if !machines.machines.read_list(&Default::default()).await?.is_empty() {
             deploy_classes(&machines, object, &wanted(object, cluster)?).await?;
         }
         machines.force_deletion().await?;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use gardener_apimachinery::clock::Clock;
 use gardener_apis::machine::v1alpha1::Machine;
 use gardener_controller::certificate_requests::{self, Verdict};
-use gardener_controller::{Action, Controller, Informer, ObjectRef, Queue};
+use gardener_controller::{Action, Controller, Informer, ObjectRef, Queue, Read};
 use gardener_rules::csr_approval::{self, AgentMachine, Decision, Machines, Purpose, Request};
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::api::core::v1::Node;
@@ -85,7 +85,7 @@ fn parse(request: &CertificateSigningRequest) -> Option<Request> {
 
 impl Approver {
     async fn reconcile(&self, key: &ObjectRef) -> Result<Action, ApproveError> {
-        let Some(request) = self.requests.get_opt(&key.name).await?.filter(is_open) else {
+        let Some(request) = self.requests.read_opt(&key.name).await?.filter(is_open) else {
             return Ok(Action::Done);
         };
         let Some(asked) = parse(&request) else {
@@ -112,14 +112,14 @@ impl Approver {
         if name.is_empty() {
             return Ok(None);
         }
-        self.nodes.get_opt(name).await
+        self.nodes.read_opt(name).await
     }
 
     async fn kubelet_serving(&self, asked: &Request, name: &str) -> Result<Decision, kube::Error> {
         let node = self.node(name).await?;
         let count = if node.is_some() {
             let selector = ListParams::default().labels(&format!("{NODE_LABEL}={name}"));
-            self.machines.list(&selector).await?.items.len()
+            self.machines.read_list(&selector).await?.len()
         } else {
             0
         };
@@ -133,7 +133,7 @@ impl Approver {
     async fn node_agent(&self, asked: &Request, name: &str) -> Result<Decision, kube::Error> {
         let machine = match name {
             "" => None,
-            name => self.machines.get_opt(name).await?,
+            name => self.machines.read_opt(name).await?,
         };
         let known = match machine {
             None => AgentMachine::Missing,

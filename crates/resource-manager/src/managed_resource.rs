@@ -8,7 +8,7 @@ use std::time::Duration;
 use gardener_apimachinery::pointer::Pointed;
 use gardener_apis::core::v1beta1::Condition;
 use gardener_apis::resources::v1alpha1::{ManagedResource, ManagedResourceStatusResource as Reference};
-use gardener_controller::{Action, Change, Controller, Informer, ObjectRef, Queue, apply, conditions};
+use gardener_controller::{Action, Change, Controller, Informer, ObjectRef, Queue, Read, apply, conditions};
 use k8s_openapi::api::core::v1::Secret;
 use kube::runtime::watcher;
 use kube::{Api, Resource, ResourceExt};
@@ -183,7 +183,7 @@ impl Reconciler {
 
     async fn reconcile(&self, key: &ObjectRef) -> Result<Action, ReconcileError> {
         // the informer may lag behind our own last write
-        let Some(resource) = self.resource_api(&key.namespace).get_opt(&key.name).await? else {
+        let Some(resource) = self.resource_api(&key.namespace).read_opt(&key.name).await? else {
             self.target.followed.deletions_are_over(key);
             return Ok(Action::Done);
         };
@@ -255,7 +255,7 @@ impl Reconciler {
         let mut data: Vec<(String, BTreeMap<String, k8s_openapi::ByteString>)> = Vec::new();
         for reference in &resource.spec.secret_refs {
             let name = reference.name.clone().unwrap_or_default();
-            match secrets.get(&name).await {
+            match secrets.read(&name).await {
                 Ok(secret) => data.push((name, secret.data.unwrap_or_default())),
                 Err(error) => {
                     let message = format!(

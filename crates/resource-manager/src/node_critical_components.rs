@@ -7,7 +7,7 @@ use std::time::Duration;
 use gardener_apis::constants::TAINT_CRITICAL_COMPONENTS_NOT_READY as TAINT;
 use gardener_controller::events::{Recorder, Severity};
 use gardener_controller::reference::object_reference;
-use gardener_controller::{Action, Controller, Informer, ObjectRef, Queue, apply};
+use gardener_controller::{Action, Controller, Informer, ObjectRef, Queue, Read, apply};
 use gardener_rules::critical_components::{self, LABEL};
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::{Node, Pod};
@@ -116,7 +116,7 @@ fn waits(node: &Node) -> bool {
 
 impl Opener {
     async fn reconcile(&self, key: &ObjectRef) -> Result<Action, NodeError> {
-        let Some(node) = self.nodes.get_opt(&key.name).await?.filter(waits) else {
+        let Some(node) = self.nodes.read_opt(&key.name).await?.filter(waits) else {
             return Ok(Action::Done);
         };
         let (sets, pods) = (self.daemon_sets.list(), self.pods.list());
@@ -147,7 +147,7 @@ impl Opener {
         if critical_components::required_drivers(pods).is_empty() {
             return Ok(BTreeSet::new());
         }
-        let found = self.csi_nodes.get_opt(&node.name_any()).await?;
+        let found = self.csi_nodes.read_opt(&node.name_any()).await?;
         let drivers = found.into_iter().flat_map(|found| found.spec.drivers);
         Ok(drivers.map(|driver| driver.name).collect())
     }

@@ -6,6 +6,7 @@ use gardener_apimachinery::clock::Clock;
 use gardener_apimachinery::duration::Duration as Span;
 use gardener_apimachinery::pointer::Pointed;
 use gardener_apis::resources::v1alpha1::ManagedResourceStatusResource as Reference;
+use gardener_controller::Read;
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use kube::Client;
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams, PropagationPolicy};
@@ -142,7 +143,7 @@ impl Target {
             },
             Known::Applied => None,
         };
-        let Some(live) = api.get_opt(name).await? else {
+        let Some(live) = api.read_opt(name).await? else {
             return match refused {
                 Some(error) => Err(error.into()),
                 None => create().await,
@@ -211,8 +212,8 @@ impl Target {
             return Ok(false);
         };
         let api = self.mapper.api(&mapping, text(object, "/metadata/namespace"));
-        let list = api.list(&ListParams::default()).await?;
-        Ok(list.items.iter().any(|autoscaler| {
+        let list = api.read_list(&ListParams::default()).await?;
+        Ok(list.iter().any(|autoscaler| {
             let target = |key: &str| {
                 autoscaler
                     .data
@@ -253,7 +254,7 @@ impl Target {
         let api = self
             .mapper
             .api(&mapping, reference.namespace.as_deref().unwrap_or_default());
-        let found = api.get_opt(reference.name.as_deref().unwrap_or_default()).await?;
+        let found = api.read_opt(reference.name.as_deref().unwrap_or_default()).await?;
         Ok(found.map(serde_json::to_value).transpose()?)
     }
 
@@ -333,7 +334,7 @@ impl Target {
         } else if !self.finalize(&api, &live, &name).await? {
             return Ok(Gone::NotYet(format!("{api_version}/{kind}/{namespace}/{name}")));
         }
-        Ok(match api.get_opt(&name).await? {
+        Ok(match api.read_opt(&name).await? {
             None => Gone::Yes,
             Some(_) => Gone::NotYet(format!("{api_version}/{kind}/{namespace}/{name}")),
         })

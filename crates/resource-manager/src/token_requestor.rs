@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use gardener_apimachinery::duration::Duration as Span;
 use gardener_apimachinery::pointer::Pointed;
-use gardener_controller::{Action, Controller, Informer, ObjectRef, Queue, apply};
+use gardener_controller::{Action, Controller, Informer, ObjectRef, Queue, Read, apply};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
@@ -82,7 +82,7 @@ fn target_secret(secret: &Secret) -> Option<(String, String)> {
 
 async fn reconcile(config: &Config, key: &ObjectRef) -> Result<Action, TokenError> {
     let secrets: Api<Secret> = Api::namespaced(config.source.clone(), &key.namespace);
-    let Some(secret) = secrets.get_opt(&key.name).await? else {
+    let Some(secret) = secrets.read_opt(&key.name).await? else {
         return Ok(Action::Done);
     };
     if secret.metadata.deletion_timestamp.is_some() {
@@ -101,7 +101,7 @@ async fn reconcile(config: &Config, key: &ObjectRef) -> Result<Action, TokenErro
     let holder = match &elsewhere {
         Some((namespace, name)) => {
             Api::<Secret>::namespaced(config.target.clone(), namespace)
-                .get_opt(name)
+                .read_opt(name)
                 .await?
         }
         None => Some(secret.clone()),

@@ -9,7 +9,7 @@ use gardener_apis::core::v1beta1::{
 };
 use gardener_controller::events::{Recorder, Severity};
 use gardener_controller::reference::object_reference;
-use gardener_controller::{Action, Change, Controller, Informer, ObjectRef, Queue, apply};
+use gardener_controller::{Action, Change, Controller, Informer, ObjectRef, Queue, Read, apply};
 use gardener_rules::scheduling::{self, Landscape};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::PostParams;
@@ -97,7 +97,7 @@ fn wants_scheduling(change: &Change<Shoot>) -> bool {
 impl Reconciler {
     async fn reconcile(&self, key: &ObjectRef) -> Result<Action, ScheduleError> {
         let api: Api<Shoot> = Api::namespaced(self.config.garden.clone(), &key.namespace);
-        let Some(shoot) = api.get_opt(&key.name).await?.filter(is_pending) else {
+        let Some(shoot) = api.read_opt(&key.name).await?.filter(is_pending) else {
             return Ok(Action::Done);
         };
         match self.schedule(&api, &shoot).await {
@@ -180,20 +180,20 @@ impl Reconciler {
         if reference.kind == "NamespacedCloudProfile" {
             let api: Api<NamespacedCloudProfile> =
                 Api::namespaced(self.config.garden.clone(), shoot.project_namespace());
-            let profile = api.get(&reference.name).await?;
+            let profile = api.read(&reference.name).await?;
             return Ok((reference.name, profile.status.cloud_profile_spec.seed_selector));
         }
         let api: Api<CloudProfile> = Api::all(self.config.garden.clone());
-        let profile = api.get(&reference.name).await?;
+        let profile = api.read(&reference.name).await?;
         Ok((reference.name, profile.spec.seed_selector))
     }
 
     async fn project(&self, namespace: &str) -> Result<String, ScheduleError> {
         let api: Api<Project> = Api::all(self.config.garden.clone());
         let list = api
-            .list(&kube::api::ListParams::default().fields(&format!("spec.namespace={namespace}")))
+            .read_list(&kube::api::ListParams::default().fields(&format!("spec.namespace={namespace}")))
             .await?;
-        let project = list.items.first().map(ResourceExt::name_any);
+        let project = list.first().map(ResourceExt::name_any);
         project.ok_or_else(|| ScheduleError::Undetermined(format!("no project has the namespace {namespace:?}")))
     }
 
@@ -204,14 +204,14 @@ impl Reconciler {
         }
         let api: Api<ConfigMap> = Api::namespaced(self.config.garden.clone(), GARDEN_NAMESPACE);
         let list = api
-            .list(&kube::api::ListParams::default().labels(REGION_CONFIG))
+            .read_list(&kube::api::ListParams::default().labels(REGION_CONFIG))
             .await?;
         let names = |map: &ConfigMap| {
             map.annotations()
                 .get(annotation::SCHEDULING_CLOUD_PROFILES)
                 .is_some_and(|text| scheduling::names_profile(text, profile))
         };
-        let mut fitting = list.items.into_iter().filter(names);
+        let mut fitting = list.into_iter().filter(names);
         let Some(map) = fitting.next() else { return Ok(None) };
         if fitting.next().is_some() {
             tracing::info!(

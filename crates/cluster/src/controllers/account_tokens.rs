@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use gardener_apiserver::legacy_tokens::{ACCOUNT, ACCOUNT_UID, LegacyClaims};
-use gardener_controller::{Action, Clustered, ObjectRef, Queue, apply};
+use gardener_controller::{Action, Clustered, ObjectRef, Queue, Read, apply};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
 use kube::api::{DeleteParams, Preconditions};
@@ -119,5 +119,5 @@ async fn account(environment: &Environment, key: &ObjectRef, secret: &Secret) ->
         return Ok(Some(known.object.clone()));
     }
     let api: Api<ServiceAccount> = environment.api(&place);
-    Ok(api.get_opt(name).await?.filter(fits))
+    Ok(api.read_opt(name).await?.filter(fits))
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gardener_apimachinery::selector::LabelSelector;
-use gardener_controller::{Action, Queue, apply};
+use gardener_controller::{Action, Queue, Read, apply};
 use k8s_openapi::api::rbac::v1::{ClusterRole, PolicyRule};
 use kube::api::ListParams;
 use kube::{Api, ResourceExt};
@@ -71,7 +71,7 @@ fn rules<'a>(aggregate: &ClusterRole, all: impl Iterator<Item = &'a ClusterRole>
 
 async fn reconcile(environment: Arc<Environment>, cluster: Whole) -> Result<Action, Error> {
     let api: Api<ClusterRole> = environment.cluster_api(&cluster.0);
-    let all = api.list(&ListParams::default()).await?.items;
+    let all = api.read_list(&ListParams::default()).await?;
     for aggregate in all.iter().filter(|role| role.aggregation_rule.is_some()) {
         let wanted = rules(aggregate, all.iter());
         let known = aggregate.rules.as_deref().unwrap_or_default();

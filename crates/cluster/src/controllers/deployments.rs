@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gardener_controller::events::Severity;
-use gardener_controller::{Action, ObjectRef, Queue, apply};
+use gardener_controller::{Action, ObjectRef, Queue, Read, apply};
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use kube::api::PostParams;
 use kube::{Api, ResourceExt};
@@ -195,7 +195,7 @@ async fn resolve_collision(
     api: &Api<ReplicaSet>,
     name: &str,
 ) -> Result<(), Error> {
-    let Some(existing) = api.get_opt(name).await? else {
+    let Some(existing) = api.read_opt(name).await? else {
         return Ok(());
     };
     let own =

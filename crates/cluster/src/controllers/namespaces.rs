@@ -7,7 +7,7 @@ use std::time::Duration;
 use gardener_apiserver::LogicalCluster;
 use gardener_apiserver::definition::Definition;
 use gardener_controller::apply;
-use gardener_controller::{Action, ObjectRef, Queue};
+use gardener_controller::{Action, ObjectRef, Queue, Read};
 use gardener_store::ListOptions;
 use k8s_openapi::api::core::v1::{Namespace, NamespaceCondition};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -107,7 +107,7 @@ async fn reconcile(environment: Arc<Environment>, key: ObjectRef) -> Result<Acti
     let Some((cluster, _)) = environment.config.server.cluster(&key.cluster) else {
         return Ok(Action::Done);
     };
-    let Some(namespace) = api.get_opt(&key.name).await? else {
+    let Some(namespace) = api.read_opt(&key.name).await? else {
         return Ok(Action::Done);
     };
     let finalizers = namespace

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gardener_controller::events::Severity;
-use gardener_controller::{Action, ObjectRef, Queue, apply};
+use gardener_controller::{Action, ObjectRef, Queue, Read, apply};
 use ipnet::IpNet;
 use k8s_openapi::api::core::v1::Node;
 use kube::Api;
@@ -50,7 +50,7 @@ async fn reconcile(environment: Arc<Environment>, key: ObjectRef) -> Result<Acti
         return Ok(Action::Done);
     };
     let api: Api<Node> = environment.cluster_api(&key.cluster);
-    let nodes = api.list(&ListParams::default()).await?.items;
+    let nodes = api.read_list(&ListParams::default()).await?;
     let Some(node) = nodes
         .iter()
         .find(|node| node.metadata.name.as_deref() == Some(&key.name))

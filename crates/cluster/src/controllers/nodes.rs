@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gardener_controller::events::Severity;
-use gardener_controller::{Action, Change, ObjectRef, Queue, apply};
+use gardener_controller::{Action, Change, ObjectRef, Queue, Read, apply};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::api::DeleteParams;
 use kube::{Api, ResourceExt};
@@ -213,7 +213,7 @@ async fn collect_orphans(environment: &Environment, seen: &Mutex<Seen>, key: &Ob
     }
     // the informer may not know the node yet
     let nodes: Api<Node> = environment.cluster_api(&key.cluster);
-    if nodes.get_opt(&key.name).await?.is_some() {
+    if nodes.read_opt(&key.name).await?.is_some() {
         return Ok(Action::RequeueAfter(QUARANTINE));
     }
     for pod in orphans {

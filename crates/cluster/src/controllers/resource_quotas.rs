@@ -7,7 +7,7 @@ use gardener_apimachinery::quantity::Amount;
 use gardener_apiserver::LogicalCluster;
 use gardener_apiserver::definition::Lister;
 use gardener_apiserver::kubernetes::resource_quota::counted;
-use gardener_controller::{Action, ObjectRef, Queue, apply};
+use gardener_controller::{Action, ObjectRef, Queue, Read, apply};
 use k8s_openapi::api::core::v1::ResourceQuota;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use kube::Api;
@@ -65,7 +65,7 @@ async fn reconcile(environment: Arc<Environment>, key: ObjectRef) -> Result<Acti
         return Ok(Action::Done);
     };
     let api: Api<ResourceQuota> = environment.api(&key);
-    let Some(quota) = api.get_opt(&key.name).await? else {
+    let Some(quota) = api.read_opt(&key.name).await? else {
         return Ok(Action::Done);
     };
     let used = used(&quota, &cluster, &key.namespace);

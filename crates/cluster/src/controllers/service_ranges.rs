@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gardener_apiserver::kubernetes::gives_address;
-use gardener_controller::{Action, ObjectRef, Queue, apply};
+use gardener_controller::{Action, ObjectRef, Queue, Read, apply};
 use ipnet::IpNet;
 use k8s_openapi::api::networking::v1::{IPAddress, ServiceCIDR};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -77,7 +77,7 @@ async fn reconcile(environment: Arc<Environment>, key: ObjectRef) -> Result<Acti
         return Ok(Action::Done);
     }
     let addresses: Api<IPAddress> = environment.cluster_api(&key.cluster);
-    let addresses = addresses.list(&ListParams::default().labels(MANAGED)).await?;
+    let addresses = addresses.read_list(&ListParams::default().labels(MANAGED)).await?;
     let taken: Vec<IpAddr> = addresses
         .iter()
         .filter_map(|address| address.name_any().parse().ok())

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use gardener_apimachinery::quantity::Amount;
 use gardener_controller::events::Severity;
 use gardener_controller::reference::object_reference;
-use gardener_controller::{Action, Change, Clustered, ObjectRef, Queue, apply};
+use gardener_controller::{Action, Change, Clustered, ObjectRef, Queue, Read, apply};
 use k8s_openapi::api::core::v1::{
     CSIPersistentVolumeSource, ObjectReference, PersistentVolume, PersistentVolumeClaim, PersistentVolumeClaimSpec,
     PersistentVolumeSpec, Pod,
@@ -288,7 +288,7 @@ async fn provision(
     let api: Api<PersistentVolume> = environment.cluster_api(&key.cluster);
     let volume = match api.create(&PostParams::default(), &volume).await {
         Ok(volume) => volume,
-        Err(kube::Error::Api(status)) if status.is_already_exists() => api.get(&name).await?,
+        Err(kube::Error::Api(status)) if status.is_already_exists() => api.read(&name).await?,
         Err(error) => return Err(error.into()),
     };
     let message = format!("Successfully provisioned volume {name}");
@@ -422,7 +422,7 @@ async fn reconcile_volume(environment: Arc<Environment>, key: ObjectRef) -> Resu
         Some(place) => {
             environment
                 .api::<PersistentVolumeClaim>(place)
-                .get_opt(&place.name)
+                .read_opt(&place.name)
                 .await?
         }
         None => None,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gardener_apimachinery::quantity::Amount;
-use gardener_controller::{Action, apply};
+use gardener_controller::{Action, Read, apply};
 use ipnet::IpNet;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::api::core::v1::{Node, NodeAddress, NodeCondition, NodeSpec, NodeStatus, NodeSystemInfo};
@@ -91,7 +91,7 @@ async fn try_beat(engine: &Engine, node: &NodeState, heart: &mut Heart) -> Resul
 
 async fn register(engine: &Engine, node: &NodeState, api: &Api<Node>) -> Result<Option<Node>, Error> {
     let config = &node.config;
-    let registered = match api.get_opt(&config.name).await? {
+    let registered = match api.read_opt(&config.name).await? {
         Some(found) => {
             let missing = config
                 .labels

@@ -1,5 +1,6 @@
 //! What a pod's volumes need before its containers can start.
 
+use gardener_controller::Read;
 use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Pod, Secret, Volume};
 use kube::{Api, Client};
 
@@ -81,7 +82,7 @@ pub(super) async fn missing(client: &Client, pod: &Pod) -> Result<Option<String>
             }
             Source::Claim(name) => {
                 let claims = Api::<PersistentVolumeClaim>::namespaced(client.clone(), namespace);
-                let found = claims.get_opt(&name).await?;
+                let found = claims.read_opt(&name).await?;
                 let phase = found.as_ref().and_then(|claim| claim.status.as_ref()?.phase.as_deref());
                 match (&found, phase) {
                     (None, _) => Some(format!("persistentvolumeclaim \"{name}\" not found")),

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use gardener_apis::constants::label;
 use gardener_apis::core::v1beta1::{Project, ProjectMember};
+use gardener_controller::Read;
 use gardener_controller::apply;
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, PolicyRule, RoleBinding, RoleRef, Subject};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -272,9 +273,8 @@ async fn delete_stale_extension_roles(
     ));
     let roles: Api<ClusterRole> = Api::all(config.garden.clone());
     for role in roles
-        .list(&selector)
+        .read_list(&selector)
         .await?
-        .items
         .iter()
         .filter(|role| !names.contains(&role.name_any()))
     {
@@ -282,9 +282,8 @@ async fn delete_stale_extension_roles(
     }
     let bindings: Api<RoleBinding> = Api::namespaced(config.garden.clone(), namespace);
     for binding in bindings
-        .list(&selector)
+        .read_list(&selector)
         .await?
-        .items
         .iter()
         .filter(|binding| !names.contains(&binding.name_any()))
     {
@@ -297,11 +296,11 @@ async fn delete_stale_extension_roles(
 pub(super) async fn delete(config: &Config, project: &Project) -> Result<(), ReconcileError> {
     let selector = kube::api::ListParams::default().labels(&format!("{}={}", label::PROJECT_NAME, project.name_any()));
     let roles: Api<ClusterRole> = Api::all(config.garden.clone());
-    for role in roles.list(&selector).await?.items {
+    for role in roles.read_list(&selector).await? {
         apply::delete(&roles, &role.name_any()).await?;
     }
     let bindings: Api<ClusterRoleBinding> = Api::all(config.garden.clone());
-    for binding in bindings.list(&selector).await?.items {
+    for binding in bindings.read_list(&selector).await? {
         apply::delete(&bindings, &binding.name_any()).await?;
     }
     Ok(())

@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use gardener_apimachinery::meta::is_true;
 use gardener_apis::core::v1beta1::{BackupEntry, InternalSecret, Project, Quota, SecretBinding, Shoot};
 use gardener_apis::security::v1alpha1::{CredentialsBinding, WorkloadIdentity};
-use gardener_controller::{Action, Change, Informer, ObjectRef, Queue, apply, operation};
+use gardener_controller::{Action, Change, Informer, ObjectRef, Queue, Read, apply, operation};
 use gardener_rules::projects::stale::{Offered, Patience, Users, is_fresh, is_over, mark_stale, mark_used};
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::{Namespace, Secret};
@@ -83,7 +83,7 @@ impl Known {
             expiration: settings.stale_expiration_time_days,
         };
         let now = self.manager.config.clock.now();
-        let skips = self.manager.all::<Namespace>().get(&namespace).await?;
+        let skips = self.manager.all::<Namespace>().read(&namespace).await?;
         let skips = skips.annotations().get(SKIP).is_some_and(|value| is_true(value));
         if skips || is_fresh(&project, patience, now) || self.is_used(&namespace).await? {
             let written = apply::patch_status(&api, &project, |project| mark_used(&mut project.status));

@@ -9,7 +9,7 @@ use gardener_apis::security::v1alpha1::{CredentialsBinding, WorkloadIdentity};
 use gardener_controller::apply::Writable;
 use gardener_controller::events::{Recorder, Severity};
 use gardener_controller::informer::Watched;
-use gardener_controller::{Action, Change, Informer, ObjectRef, Queue, apply};
+use gardener_controller::{Action, Change, Informer, ObjectRef, Queue, Read, apply};
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::{ObjectReference, Secret};
 use kube::{Api, Resource, ResourceExt};
@@ -219,7 +219,7 @@ impl<B: Binding> Reconciler<B> {
         }
         for quota in binding.quotas() {
             let api: Api<Quota> = self.manager.within(quota.namespace.as_deref().unwrap_or_default());
-            let quota = api.get(quota.name.as_deref().unwrap_or_default()).await?;
+            let quota = api.read(quota.name.as_deref().unwrap_or_default()).await?;
             apply::patch(&api, &quota, |quota| {
                 quota
                     .labels_mut()
@@ -280,7 +280,7 @@ async fn mark<C>(
 where
     C: Writable + Resource<DynamicType = ()>,
 {
-    let credentials = api.get(name).await?;
+    let credentials = api.read(name).await?;
     apply::patch_locked(api, &credentials, |credentials| {
         let labels = credentials.meta_mut().labels.get_or_insert_with(BTreeMap::new);
         let providers = providers

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use gardener_apis::constants::{GARDEN_NAMESPACE, SEED_NAMESPACE_PREFIX, label};
 use gardener_apis::core::v1beta1::Seed;
-use gardener_controller::{Action, Change, Informer, Queue, apply};
+use gardener_controller::{Action, Change, Informer, Queue, Read, apply};
 use k8s_openapi::api::core::v1::{Namespace, Secret};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube::api::{ListParams, PostParams};
@@ -72,7 +72,7 @@ async fn reconcile(manager: &Manager, secrets: &Informer<Secret>, name: &str) ->
         block_owner_deletion: Some(true),
     };
     let namespaces: Api<Namespace> = manager.all();
-    match namespaces.get_opt(&namespace).await? {
+    match namespaces.read_opt(&namespace).await? {
         None => {
             let metadata = ObjectMeta {
                 name: Some(namespace.clone()),
@@ -131,7 +131,7 @@ async fn reconcile(manager: &Manager, secrets: &Informer<Secret>, name: &str) ->
         })
         .await?;
     }
-    for copy in copies.list(&ListParams::default().labels(label::ROLE)).await?.items {
+    for copy in copies.read_list(&ListParams::default().labels(label::ROLE)).await? {
         if !names.contains(&copy.name_any()) && !is_private(&copy) {
             apply::delete(&copies, &copy.name_any()).await?;
         }

@@ -7,7 +7,7 @@ use gardener_apis::constants::VERSION;
 use gardener_apis::core::v1beta1::Shoot;
 use gardener_controller::events::{Recorder, Severity};
 use gardener_controller::reference::object_reference;
-use gardener_controller::{Action, Change, ObjectRef, Queue, apply};
+use gardener_controller::{Action, Change, ObjectRef, Queue, Read, apply};
 use gardener_rules::hibernation::{Turn, decide};
 use k8s_openapi::jiff::SignedDuration;
 use kube::Api;
@@ -51,7 +51,7 @@ pub(super) async fn run(manager: &Manager) {
 
 async fn reconcile(manager: &Manager, recorder: &Recorder, key: &ObjectRef) -> Result<Action, ReconcileError> {
     let api: Api<Shoot> = manager.within(&key.namespace);
-    let Some(shoot) = api.get_opt(&key.name).await? else {
+    let Some(shoot) = api.read_opt(&key.name).await? else {
         return Ok(Action::Done);
     };
     let deadline = manager.config.controllers.shoot_hibernation.trigger_deadline_duration;

@@ -11,7 +11,7 @@ use gardener_apis::core::v1beta1::{
 use gardener_apis::security::v1alpha1::CredentialsBinding;
 use gardener_controller::events::{Recorder, Severity};
 use gardener_controller::reference::object_reference;
-use gardener_controller::{Action, Change, Informer, ObjectRef, Queue, apply};
+use gardener_controller::{Action, Change, Informer, ObjectRef, Queue, Read, apply};
 use gardener_rules::maintenance::{Plan, Surroundings, next_change, plan};
 use gardener_rules::maintenance_window::Window;
 use k8s_openapi::jiff::Timestamp;
@@ -111,7 +111,7 @@ impl Profile {
 impl Maintenance {
     async fn reconcile(&self, key: &ObjectRef) -> Result<Action, ReconcileError> {
         let api: Api<Shoot> = Api::namespaced(self.config.garden.clone(), &key.namespace);
-        let Some(shoot) = api.get_opt(&key.name).await?.filter(|shoot| !shoot.in_deletion()) else {
+        let Some(shoot) = api.read_opt(&key.name).await?.filter(|shoot| !shoot.in_deletion()) else {
             return Ok(Action::Done);
         };
         let window = Window::of(&shoot);
@@ -188,14 +188,14 @@ impl Maintenance {
         let secret_binding = match &shoot.spec.secret_binding_name {
             Some(name) if !name.is_empty() && shoot.spec.credentials_binding_name.is_none() => {
                 let api: Api<SecretBinding> = Api::namespaced(self.config.garden.clone(), namespace);
-                api.get_opt(name).await?
+                api.read_opt(name).await?
             }
             _ => None,
         };
         let credentials_bindings = match &secret_binding {
             Some(_) => {
                 let api: Api<CredentialsBinding> = Api::namespaced(self.config.garden.clone(), namespace);
-                api.list(&ListParams::default()).await?.items
+                api.read_list(&ListParams::default()).await?
             }
             None => Vec::new(),
         };

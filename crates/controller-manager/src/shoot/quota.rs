@@ -6,7 +6,7 @@ use std::time::Duration;
 use gardener_apis::constants::annotation;
 use gardener_apis::core::v1beta1::{Quota, SecretBinding, Shoot};
 use gardener_apis::security::v1alpha1::CredentialsBinding;
-use gardener_controller::{Action, Change, ObjectRef, Queue, apply, operation};
+use gardener_controller::{Action, Change, ObjectRef, Queue, Read, apply, operation};
 use gardener_rules::shoot_lifetime::{Lifetime, lifetime, shortest};
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::jiff::Timestamp;
@@ -36,11 +36,11 @@ async fn quotas(config: &Config, shoot: &Shoot) -> Result<Vec<ObjectReference>, 
     let namespace = shoot.project_namespace();
     if let Some(name) = &shoot.spec.secret_binding_name {
         let api: Api<SecretBinding> = Api::namespaced(config.garden.clone(), namespace);
-        return Ok(api.get(name).await?.quotas);
+        return Ok(api.read(name).await?.quotas);
     }
     if let Some(name) = &shoot.spec.credentials_binding_name {
         let api: Api<CredentialsBinding> = Api::namespaced(config.garden.clone(), namespace);
-        return Ok(api.get(name).await?.quotas);
+        return Ok(api.read(name).await?.quotas);
     }
     Ok(Vec::new())
 }
@@ -51,7 +51,7 @@ async fn lifetime_in_days(config: &Config, shoot: &Shoot) -> Result<Option<i32>,
     for reference in quotas(config, shoot).await? {
         let namespace = reference.namespace.unwrap_or_default();
         let api: Api<Quota> = Api::namespaced(config.garden.clone(), &namespace);
-        found.push(api.get(&reference.name.unwrap_or_default()).await?);
+        found.push(api.read(&reference.name.unwrap_or_default()).await?);
     }
     Ok(shortest(&found))
 }
@@ -70,7 +70,7 @@ fn again(config: &Config, end: Option<Timestamp>) -> Action {
 
 async fn reconcile(config: &Config, key: &ObjectRef) -> Result<Action, ReconcileError> {
     let api: Api<Shoot> = Api::namespaced(config.garden.clone(), &key.namespace);
-    let Some(shoot) = api.get_opt(&key.name).await?.filter(|shoot| !shoot.in_deletion()) else {
+    let Some(shoot) = api.read_opt(&key.name).await?.filter(|shoot| !shoot.in_deletion()) else {
         return Ok(Action::Done);
     };
     let days = lifetime_in_days(config, &shoot).await?;

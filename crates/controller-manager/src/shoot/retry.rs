@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use gardener_apis::constants::{annotation, operation};
 use gardener_apis::core::v1beta1::Shoot;
-use gardener_controller::{Action, Change, ObjectRef, Queue, apply};
+use gardener_controller::{Action, Change, ObjectRef, Queue, Read, apply};
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use kube::Api;
 
@@ -57,7 +57,7 @@ pub(super) async fn run(manager: &Manager) {
 
 async fn reconcile(manager: &Manager, period: SignedDuration, key: &ObjectRef) -> Result<Action, ReconcileError> {
     let (api, config): (Api<Shoot>, _) = (manager.within(&key.namespace), &manager.config);
-    let Some(shoot) = api.get_opt(&key.name).await? else {
+    let Some(shoot) = api.read_opt(&key.name).await? else {
         return Ok(Action::Done);
     };
     let Some(due) = due(&shoot, period) else {

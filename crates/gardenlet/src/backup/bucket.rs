@@ -6,7 +6,7 @@ use gardener_apis::constants::{GARDEN_NAMESPACE, finalizer};
 use gardener_apis::core::v1beta1::BackupBucket;
 use gardener_apis::extensions::v1alpha1 as extensions;
 use gardener_controller::apply as patching;
-use gardener_controller::{Action, Controller, Informer, ObjectRef};
+use gardener_controller::{Action, Controller, Informer, ObjectRef, Read};
 use gardener_rules::backups::State;
 use k8s_openapi::api::core::v1::{Secret, SecretReference};
 use kube::runtime::watcher;
@@ -53,7 +53,7 @@ fn is_ours(bucket: &BackupBucket, seed: &str) -> bool {
 impl Keeper {
     async fn reconcile_bucket(&self, key: &ObjectRef) -> Result<Action, Failed> {
         let api: Api<BackupBucket> = Api::all(self.config.garden.clone());
-        let Some(bucket) = api.get_opt(&key.name).await? else {
+        let Some(bucket) = api.read_opt(&key.name).await? else {
             return Ok(Action::Done);
         };
         if !is_ours(&bucket, &self.config.seed_name) {
@@ -108,7 +108,7 @@ impl Keeper {
         };
         let place = |part: &Option<String>| part.clone().unwrap_or_default();
         let from: Api<Secret> = Api::namespaced(self.config.seed.clone(), &place(&generated.namespace));
-        let made = from.get(&place(&generated.name)).await?;
+        let made = from.read(&place(&generated.name)).await?;
         let mut initial = Secret::default();
         initial.metadata.name = Some(format!("{GENERATED_PREFIX}{}", bucket.name_any()));
         initial.metadata.namespace = Some(GARDEN_NAMESPACE.to_owned());
@@ -132,7 +132,7 @@ impl Keeper {
         if let Some(generated) = &bucket.status.generated_secret_ref {
             let place = |part: &Option<String>| part.clone().unwrap_or_default();
             let secrets: Api<Secret> = Api::namespaced(self.config.garden.clone(), &place(&generated.namespace));
-            if let Some(secret) = secrets.get_opt(&place(&generated.name)).await? {
+            if let Some(secret) = secrets.read_opt(&place(&generated.name)).await? {
                 patching::remove_finalizer(&secrets, &secret, finalizer::BACKUP_BUCKET).await?;
                 patching::delete(&secrets, &secret.name_any()).await?;
             }

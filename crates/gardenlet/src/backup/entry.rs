@@ -8,7 +8,7 @@ use gardener_apis::constants::{annotation, finalizer};
 use gardener_apis::core::v1beta1::{BackupBucket, BackupEntry};
 use gardener_apis::extensions::v1alpha1 as extensions;
 use gardener_controller::apply as patching;
-use gardener_controller::{Action, Controller, Informer, ObjectRef};
+use gardener_controller::{Action, Controller, Informer, ObjectRef, Read};
 use gardener_rules::backups::{State, check_bucket, deletion_grace};
 use k8s_openapi::api::core::v1::{ObjectReference, Secret};
 use kube::runtime::watcher;
@@ -74,7 +74,7 @@ fn is_ours(entry: &BackupEntry, seed: &str) -> bool {
 impl Keeper {
     async fn reconcile_entry(&self, key: &ObjectRef) -> Result<Action, Failed> {
         let api: Api<BackupEntry> = Api::namespaced(self.config.garden.clone(), &key.namespace);
-        let Some(entry) = api.get_opt(&key.name).await? else {
+        let Some(entry) = api.read_opt(&key.name).await? else {
             return Ok(Action::Done);
         };
         if !is_ours(&entry, &self.config.seed_name) {
@@ -123,7 +123,7 @@ impl Keeper {
     ) -> Result<Option<(BackupBucket, Secret)>, Failed> {
         let buckets: Api<BackupBucket> = Api::all(self.config.garden.clone());
         let name = &entry.spec.bucket_name;
-        let checked = match buckets.get(name).await {
+        let checked = match buckets.read(name).await {
             Ok(bucket) => check_bucket(&bucket).map(|()| bucket),
             Err(error) => Err(failure(format!(
                 "failed getting associated BackupBucket {name:?}: {}",

@@ -5,7 +5,7 @@ use std::time::Duration;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use gardener_apis::constants::group;
-use gardener_controller::RateLimit;
+use gardener_controller::{RateLimit, Read};
 use gardener_pki::{Issued, Subject};
 use gardener_rules::csr_approval::API_CLIENT;
 use gardener_rules::csr_approval::gardenlets::{SEED_USER_PREFIX, SHOOT_USER_PREFIX};
@@ -173,7 +173,7 @@ async fn answer(
     let name = created.name_any();
     let mut looks = 0;
     loop {
-        let found = requests.get(&name).await.map_err(|source| RequestError::Garden {
+        let found = requests.read(&name).await.map_err(|source| RequestError::Garden {
             name: name.clone(),
             source,
         })?;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use gardener_apis::constants::{annotation, operation};
 use gardener_apis::core::v1beta1::Seed;
+use gardener_controller::Read;
 use gardener_controller::events::{Recorder, Severity};
 use gardener_controller::reference::object_reference;
 use gardener_controller::wait::{Patience, Verdict, wait_for};
@@ -186,7 +187,7 @@ impl Rotation {
             return;
         };
         let seeds: Api<Seed> = Api::all(self.garden.clone());
-        let Ok(seed) = seeds.get(name).await else {
+        let Ok(seed) = seeds.read(name).await else {
             return;
         };
         let now = self.connection.clock.now();

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use gardener_apimachinery::clock::Clock;
 use gardener_apis::constants::{annotation, operation};
 use gardener_apis::core::v1beta1::Seed;
-use gardener_controller::{ObjectRef, apply as patching};
+use gardener_controller::{ObjectRef, Read, apply as patching};
 use gardener_garden_authorizer::bootstrap::{self as names, Bootstrapped};
 use gardener_garden_authorizer::names::SELF_HOSTED_PREFIX;
 use k8s_openapi::ByteString;
@@ -122,7 +122,7 @@ pub async fn prepare(
     seed: Option<&Seed>,
 ) -> Result<Need, TokenError> {
     let secrets: Api<Secret> = Api::namespaced(target.clone(), namespace);
-    let stored = secrets.get_opt(KUBECONFIG_SECRET).await?;
+    let stored = secrets.read_opt(KUBECONFIG_SECRET).await?;
     let expires = seed.and_then(|seed| Some(seed.status.client_certificate_expiration_timestamp.as_ref()?.0));
     let need = need(stored.is_some(), expires, beneficiary.renews, garden.clock.now());
     if need == Need::Nothing {
@@ -158,7 +158,7 @@ async fn bootstrap_token(garden: &Garden, beneficiary: &Beneficiary) -> Result<S
     let id = names::token_id(namespace, name.strip_prefix(SELF_HOSTED_PREFIX).unwrap_or(name));
     let secrets: Api<Secret> = Api::namespaced(garden.client.clone(), KUBE_SYSTEM);
     let secret_name = format!("{}{id}", names::TOKEN_SECRET_PREFIX);
-    let stored = secrets.get_opt(&secret_name).await?;
+    let stored = secrets.read_opt(&secret_name).await?;
     let text = |key: &str| {
         let value = stored.as_ref()?.data.as_ref()?.get(key)?;
         String::from_utf8(value.0.clone()).ok()

@@ -1,5 +1,6 @@
 //! A shoot's API server as care finds it: one look for conditions and constraints.
 
+use gardener_controller::Read;
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::{Api, Client};
 
@@ -21,7 +22,7 @@ impl ApiServer {
         let api: Api<Deployment> = Api::namespaced(config.seed.clone(), namespace);
         let runs =
             |one: &Deployment| one.metadata.deletion_timestamp.is_none() && one.spec.replicas.unwrap_or_default() > 0;
-        match api.get_opt("kube-apiserver").await {
+        match api.read_opt("kube-apiserver").await {
             Ok(found) if found.as_ref().is_some_and(runs) => Self::Runs(config.shoots.client(namespace).await),
             Ok(_) => Self::Rests,
             Err(error) => Self::Unknown(error.to_string()),

@@ -6,6 +6,7 @@ use gardener_apis::core::v1beta1::{Condition, Shoot};
 use gardener_apis::druid::v1alpha1::Etcd;
 use gardener_apis::extensions::v1alpha1 as extensions;
 use gardener_apis::resources::v1alpha1::ManagedResource;
+use gardener_controller::Read;
 use gardener_controller::error_codes;
 use gardener_rules::care::{self as rules, Finding};
 use gardener_rules::worker_pool;
@@ -80,8 +81,8 @@ pub(super) async fn all<'k>(
     }
     let namespace = namespace(shoot);
     let api: Api<ManagedResource> = Api::namespaced(config.seed.clone(), &namespace);
-    let resources = match api.list(&ListParams::default()).await {
-        Ok(listed) => listed.items,
+    let resources = match api.read_list(&ListParams::default()).await {
+        Ok(listed) => listed,
         Err(error) => {
             let text = format!("Failed listing ManagedResources: {error}");
             return every(Verdict::Fails(Finding::new("ManagedResourceListingFailed", text)));
@@ -142,8 +143,8 @@ where
     K: ExtensionObject + Resource<Scope = k8s_openapi::NamespaceResourceScope>,
 {
     let api: Api<K> = Api::namespaced(config.seed.clone(), namespace);
-    let listed = api.list(&ListParams::default()).await?;
-    Ok(listed.items.into_iter().map(|object| Extended {
+    let listed = api.read_list(&ListParams::default()).await?;
+    Ok(listed.into_iter().map(|object| Extended {
         kind: K::kind(&()).into_owned(),
         name: object.name_any(),
         conditions: object.conditions().to_vec(),
@@ -209,7 +210,7 @@ impl Sight<'_> {
     async fn deployments(&self, role: &str) -> Result<Vec<Deployment>, Stop> {
         let api: Api<Deployment> = Api::namespaced(self.config.seed.clone(), &self.namespace);
         let parameters = ListParams::default().labels(&format!("gardener.cloud/role={role}"));
-        Ok(api.list(&parameters).await?.items)
+        Ok(api.read_list(&parameters).await?)
     }
 
     fn check_deployments(found: &[Deployment], required: &[&str]) -> Result<(), Finding> {
@@ -275,9 +276,8 @@ impl Sight<'_> {
         self.check_extensions(CONTROL_PLANE)?;
         let api: Api<Etcd> = Api::namespaced(self.config.seed.clone(), &self.namespace);
         let etcds = api
-            .list(&ListParams::default().labels("gardener.cloud/role=controlplane"))
-            .await?
-            .items;
+            .read_list(&ListParams::default().labels("gardener.cloud/role=controlplane"))
+            .await?;
         let names: BTreeSet<String> = etcds.iter().map(ResourceExt::name_any).collect();
         let missing: Vec<&str> = ["etcd-events", "etcd-main"]
             .into_iter()
@@ -349,7 +349,7 @@ impl Sight<'_> {
             return Ok(());
         }
         let pods: Api<Pod> = Api::namespaced(client.clone(), "kube-system");
-        let tunnels = pods.list(&ListParams::default().labels("type=tunnel")).await?.items;
+        let tunnels = pods.read_list(&ListParams::default().labels("type=tunnel")).await?;
         if tunnels.is_empty() {
             let text = "no tunnels are currently deployed to perform health-check on";
             return Err(Finding::new("NoTunnelDeployed", text).into());
@@ -367,7 +367,7 @@ impl Sight<'_> {
     async fn nodes(&self, client: &Client) -> Result<(), Stop> {
         self.check_extensions(NODES)?;
         let api: Api<Node> = Api::all(client.clone());
-        let nodes = api.list(&ListParams::default()).await?.items;
+        let nodes = api.read_list(&ListParams::default()).await?;
         for pool in &self.shoot.spec.provider.workers {
             let desired = worker_pool::kubernetes_version(self.shoot, pool);
             let of_pool: Vec<&Node> = nodes

@@ -3,6 +3,7 @@
 use gardener_apis::core::v1beta1::{Condition, Shoot};
 use gardener_apis::machine::v1alpha1::MachineDeployment;
 use gardener_apis::resources::v1alpha1::ManagedResource;
+use gardener_controller::Read;
 use gardener_controller::conditions::{self, Update, status};
 use gardener_rules::constraints::{self as rules, Judgement};
 use gardener_rules::webhooks::first_problem;
@@ -64,27 +65,24 @@ impl Sight<'_> {
         }
         let api: Api<MachineDeployment> = Api::namespaced(self.config.seed.clone(), &self.namespace);
         let listed = api
-            .list(&ListParams::default())
+            .read_list(&ListParams::default())
             .await
             .map_err(|error| error.to_string())?;
-        let preserved = listed
-            .items
-            .iter()
-            .filter_map(|own| own.status.preserved_failed_replicas);
+        let preserved = listed.iter().filter_map(|own| own.status.preserved_failed_replicas);
         Ok(rules::preserved_machines(Some(preserved.sum())))
     }
 
     async fn authorities(&self) -> Found {
         let api: Api<Secret> = Api::namespaced(self.config.seed.clone(), &self.namespace);
         let listed = api
-            .list(&ListParams::default().labels(KEPT_SECRETS))
+            .read_list(&ListParams::default().labels(KEPT_SECRETS))
             .await
             .map_err(|error| {
                 format!(
                     "could not list secrets in shoot namespace in seed to check for expiring CA certificates: {error}"
                 )
             })?;
-        rules::authorities(&listed.items, self.now.0)
+        rules::authorities(&listed, self.now.0)
     }
 
     async fn webhooks(&self, client: &Client) -> Found {
@@ -92,19 +90,19 @@ impl Sight<'_> {
             format!("could not get {kind} of Shoot cluster to check for problematic webhooks: {error}")
         };
         let validating: Api<ValidatingWebhookConfiguration> = Api::all(client.clone());
-        let validating = validating.list(&ListParams::default()).await;
+        let validating = validating.read_list(&ListParams::default()).await;
         let validating = validating.map_err(|error| unread("ValidatingWebhookConfigurations", error))?;
         let mutating: Api<MutatingWebhookConfiguration> = Api::all(client.clone());
-        let mutating = mutating.list(&ListParams::default()).await;
+        let mutating = mutating.read_list(&ListParams::default()).await;
         let mutating = mutating.map_err(|error| unread("MutatingWebhookConfigurations", error))?;
-        Ok(rules::webhooks(first_problem(&validating.items, &mutating.items)))
+        Ok(rules::webhooks(first_problem(&validating, &mutating)))
     }
 
     async fn conversion_webhooks(&self, client: &Client) -> Found {
         let api: Api<CustomResourceDefinition> = Api::all(client.clone());
-        let listed = api.list(&ListParams::default()).await;
+        let listed = api.read_list(&ListParams::default()).await;
         let listed = listed.map_err(|error| format!("could not list CRDs in the shoot: {error}"))?;
-        Ok(rules::conversion_webhooks(&listed.items))
+        Ok(rules::conversion_webhooks(&listed))
     }
 
     /// All that is to stand in the status, before anything is pardoned [ST-81].

@@ -1,6 +1,7 @@
 //! The bucket of a seed with backups: a BackupBucket in the garden, named as the seed's UID [EXT-3.9]. The backupbucket controller has it made.
 
 use gardener_apis::core::v1beta1::{BackupBucket, Seed};
+use gardener_controller::Read;
 use gardener_controller::apply as patching;
 use kube::api::ListParams;
 use kube::{Api, Resource, ResourceExt};
@@ -41,7 +42,7 @@ pub(super) async fn ensure(config: &Config, seed: &Seed) -> Result<(), Failed> {
 /// When the garden refuses, as it does while backups are in a bucket.
 pub(super) async fn delete(config: &Config, seed: &Seed) -> Result<usize, Failed> {
     let api: Api<BackupBucket> = Api::all(config.garden.clone());
-    let listed = api.list(&ListParams::default()).await?.items;
+    let listed = api.read_list(&ListParams::default()).await?;
     let own: Vec<_> = listed
         .iter()
         .filter(|bucket| bucket.spec.seed_name.as_deref() == Some(seed.name_any().as_str()))

@@ -7,7 +7,7 @@ use gardener_apis::core::v1beta1::{Condition, Seed};
 use gardener_apis::resources::v1alpha1::ManagedResource;
 use gardener_controller::apply as patching;
 use gardener_controller::conditions::{self, status};
-use gardener_controller::{Action, Change, Controller, Informer, ObjectRef, Queue, RateLimit};
+use gardener_controller::{Action, Change, Controller, Informer, ObjectRef, Queue, RateLimit, Read};
 use gardener_rules::care::Finding;
 use gardener_rules::shoot_operation::EMERGENCY_STOP;
 use k8s_openapi::api::apps::v1::Deployment;
@@ -76,7 +76,7 @@ fn asks_for_care(change: &Change<Seed>) -> bool {
 impl Care {
     async fn reconcile(&self, key: &ObjectRef) -> Result<Action, Failed> {
         let api: Api<Seed> = Api::all(self.config.garden.clone());
-        let Some(seed) = api.get_opt(&key.name).await? else {
+        let Some(seed) = api.read_opt(&key.name).await? else {
             return Ok(Action::Done);
         };
         self.deployments.synced().await;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use gardener_apis::constants::{annotation, finalizer, task};
 use gardener_apis::core::v1beta1::{LastError, Project, Seed, Shoot};
+use gardener_controller::Read;
 use gardener_controller::apply as patching;
 use gardener_controller::error_codes;
 use gardener_flow::{FlowError, ProgressReporter, TaskError};
@@ -321,7 +322,7 @@ async fn succeed(config: &Config, shoot: Shoot, kind: OperationType) -> Result<O
         return Ok(None);
     }
     let seeds: Api<Seed> = Api::all(config.garden.clone());
-    let seed = seeds.get(&config.seed_name).await?;
+    let seed = seeds.read(&config.seed_name).await?;
     super::botanist::sync_cluster_of(config, &patched.0, &seed).await?;
     Ok(Some(patched.0))
 }

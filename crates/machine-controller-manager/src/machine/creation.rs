@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use gardener_apis::machine::v1alpha1::Machine;
-use gardener_controller::{Action, apply};
+use gardener_controller::{Action, Read, apply};
 use gardener_rules::machines::health::{default, seconds};
 use gardener_rules::machines::{key, phase};
 use k8s_openapi::ByteString;
@@ -49,7 +49,7 @@ pub(super) async fn delete_bootstrap_token(shared: &Shared, machine: &str) -> Re
 async fn bootstrap_token(shared: &Shared, machine: &Machine) -> Result<String, Error> {
     let (api, name) = (tokens(shared), machine.name_any());
     let id = token_id(&name);
-    let known = api.get_opt(&token_secret_name(&name)).await?;
+    let known = api.read_opt(&token_secret_name(&name)).await?;
     let known = known.and_then(|secret| secret.data?.get("token-secret").cloned());
     if let Some(secret) = known.and_then(|secret| String::from_utf8(secret.0).ok()) {
         return Ok(format!("{id}.{secret}"));

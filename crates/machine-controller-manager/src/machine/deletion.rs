@@ -1,7 +1,7 @@
 //! Taking a machine away: drain, machine, node, finalizer; where it stands is in the description of the last operation [MCH-88].
 
 use gardener_apis::machine::v1alpha1::Machine;
-use gardener_controller::{Action, apply};
+use gardener_controller::{Action, Read, apply};
 use gardener_rules::machines::{FINALIZER, key, phase};
 use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::api::storage::v1::VolumeAttachment;
@@ -153,7 +153,7 @@ async fn delete_attachments(shared: &Shared, machine: &Machine) -> Result<Next, 
     }
     let api: Api<VolumeAttachment> = Api::all(shared.config.target.clone());
     let name = node.map(|node| node.name_any());
-    for attachment in api.list(&Default::default()).await?.items {
+    for attachment in api.read_list(&Default::default()).await? {
         if Some(&attachment.spec.node_name) == name.as_ref() {
             apply::delete(&api, &attachment.name_any()).await?;
         }
@@ -188,7 +188,7 @@ async fn delete_vm(shared: &Shared, machine: &Machine) -> Result<Next, Error> {
 async fn delete_node(shared: &Shared, machine: &Machine) -> Result<Next, Error> {
     if let Some(name) = machine.labels().get(key::NODE) {
         let api: Api<Node> = Api::all(shared.config.target.clone());
-        if let Some(node) = api.get_opt(name).await? {
+        if let Some(node) = api.read_opt(name).await? {
             if !node.finalizers().is_empty() {
                 apply::patch(&api, &node, |node| node.finalizers_mut().clear()).await?;
             }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use gardener_apimachinery::pointer::Pointed;
+use gardener_controller::Read;
 use gardener_controller::wait::{Patience, Verdict, wait_for};
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::core::v1::Secret;
@@ -31,7 +32,7 @@ impl Botanist {
                 .to_owned();
             // The token requestor has written its token into the kubeconfig; writing it anew would lose that.
             if api
-                .get_opt(&name)
+                .read_opt(&name)
                 .await?
                 .is_some_and(|known| known.data.is_some_and(|data| data.contains_key("kubeconfig")))
                 && let Some(fields) = secret.as_object_mut()

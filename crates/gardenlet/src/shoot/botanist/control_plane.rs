@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use gardener_apis::druid::v1alpha1::Etcd;
 use gardener_apis::machine::v1alpha1::MachineDeployment;
+use gardener_controller::Read;
 use gardener_controller::operation;
 use gardener_controller::wait::{Patience, Verdict, wait_for};
 use gardener_flow::TaskError;
@@ -36,7 +37,7 @@ impl Botanist {
     /// The replicas of an etcd: 0 while the cluster sleeps [CP-40].
     async fn etcd_replicas(&self, role: Role) -> Result<i32, TaskError> {
         let api: Api<Etcd> = self.seed_api();
-        let live = api.get_opt(role.name()).await?;
+        let live = api.read_opt(role.name()).await?;
         let situation = self.situation();
         if situation.hibernation_enabled {
             return Ok(live.map_or(0, |etcd| etcd.spec.replicas));
@@ -59,12 +60,12 @@ impl Botanist {
         for role in Role::ALL {
             let replicas = self.etcd_replicas(role).await?;
             let view = self.view();
-            let before = api.get_opt(role.name()).await?;
+            let before = api.read_opt(role.name()).await?;
             let manifest = etcd::etcd(&view.cluster(), role, replicas, backup.as_ref());
             let written: Etcd = crate::apply::apply(self.seed_client(), &manifest).await?.read()?;
             let changed = before.is_none_or(|before| before.metadata.generation != written.metadata.generation);
             if changed {
-                let current = api.get(role.name()).await?;
+                let current = api.read(role.name()).await?;
                 let now = self.now();
                 gardener_controller::apply::patch(&api, &current, |etcd| {
                     operation::ask(etcd.annotations_mut(), operation::value::RECONCILE, now)
@@ -95,7 +96,7 @@ impl Botanist {
     pub(crate) async fn scale_etcds(&self, replicas: i32) -> Done {
         let api: Api<Etcd> = self.seed_api();
         for role in Role::ALL {
-            if let Some(current) = api.get_opt(role.name()).await? {
+            if let Some(current) = api.read_opt(role.name()).await? {
                 let now = self.now();
                 gardener_controller::apply::patch(&api, &current, |etcd| {
                     if etcd.spec.replicas != replicas {
@@ -120,7 +121,7 @@ impl Botanist {
             return Ok(None);
         };
         let api: Api<ConfigMap> = Api::namespaced(self.garden().clone(), &shoot.namespace().unwrap_or_default());
-        let data = api.get(&name).await?.data.unwrap_or_default();
+        let data = api.read(&name).await?.data.unwrap_or_default();
         data.get("policy")
             .cloned()
             .map(Some)
@@ -249,7 +250,7 @@ impl Botanist {
     /// [CP-F56], [CP-62]
     pub(crate) async fn deploy_machine_controller_manager(&self) -> Done {
         let api: Api<MachineDeployment> = self.seed_api();
-        let listed = api.list(&ListParams::default()).await?.items;
+        let listed = api.read_list(&ListParams::default()).await?;
         let machines = listed.iter().any(|one| one.status.replicas.unwrap_or_default() > 0);
         let name = machine_controller_manager::NAME;
         let live = self.live(name).await?.unwrap_or_default();
@@ -294,7 +295,7 @@ impl Botanist {
     /// Sets the replicas of a Deployment; one that is not there is fine.
     pub(crate) async fn scale(&self, name: &str, replicas: i32) -> Done {
         let api: Api<Deployment> = self.seed_api();
-        if let Some(current) = api.get_opt(name).await? {
+        if let Some(current) = api.read_opt(name).await? {
             gardener_controller::apply::patch(&api, &current, |deployment| deployment.spec.replicas = Some(replicas))
                 .await?;
         }

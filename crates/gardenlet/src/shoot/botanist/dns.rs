@@ -5,6 +5,7 @@ use std::time::Duration;
 use gardener_apis::constants::task;
 use gardener_apis::core::v1beta1::ShootAdvertisedAddress;
 use gardener_apis::extensions::v1alpha1::DNSRecord;
+use gardener_controller::Read;
 use gardener_flow::TaskError;
 use k8s_openapi::api::core::v1::Service;
 use kube::Api;
@@ -55,7 +56,7 @@ impl Botanist {
     /// Finds the address of the entrance: the LoadBalancer's if the seed has one [CP-F11].
     pub(crate) async fn wait_for_address(&self) -> Done {
         let api: Api<Service> = Api::namespaced(self.seed_client().clone(), "istio-ingress");
-        let found = api.get_opt("istio-ingressgateway").await?;
+        let found = api.read_opt("istio-ingressgateway").await?;
         let address = match found {
             None => self.config.settings.ingress.address.clone(),
             Some(_) => {
@@ -156,7 +157,7 @@ impl Botanist {
         })])
         .await?;
         let kind = record_type(&address);
-        let current = api.get_opt(&name).await?;
+        let current = api.read_opt(&name).await?;
         if current.is_some_and(|current| current.spec.record_type != kind) {
             // The type cannot be changed [EXT-50].
             self.destroy_record(record).await?;

@@ -7,6 +7,7 @@
 //! Not here: the snapshot of etcd in between [CP-F36], which asks the backup's sidecar of etcd and not an API.
 
 use futures::{StreamExt, TryStreamExt};
+use gardener_controller::Read;
 use gardener_controller::apply as patching;
 use gardener_controller::secrets::Class;
 use gardener_flow::TaskError;
@@ -126,7 +127,7 @@ impl Botanist {
     /// Writes annotations of the API server's Deployment, or takes them away.
     async fn mark_api_server(&self, marks: &[(&str, bool)]) -> Done {
         let api: Api<Deployment> = self.seed_api();
-        let current = api.get(kube_apiserver::NAME).await?;
+        let current = api.read(kube_apiserver::NAME).await?;
         patching::patch(&api, &current, |deployment| {
             for (mark, is_set) in marks {
                 let annotations = deployment.annotations_mut();

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use gardener_apis::core::v1beta1::{ControllerRegistration, Shoot};
 use gardener_apis::extensions::v1alpha1::{ContainerRuntime, Extension};
+use gardener_controller::Read;
 use kube::api::ListParams;
 use kube::{Api, ResourceExt};
 use serde_json::Value;
@@ -103,7 +104,7 @@ impl Botanist {
     }
 
     async fn delete_extensions_where(&self, api: &Api<Extension>, goes: impl Fn(&Extension) -> bool) -> Done {
-        let listed = api.list(&ListParams::default()).await?.items;
+        let listed = api.read_list(&ListParams::default()).await?;
         let going: Vec<String> = listed
             .iter()
             .filter(|one| goes(one))
@@ -151,7 +152,7 @@ impl Botanist {
     /// Deletes all container runtimes but some.
     pub(crate) async fn delete_container_runtimes(&self, kept: &[String]) -> Done {
         let api: Api<ContainerRuntime> = self.seed_api();
-        let listed = api.list(&ListParams::default()).await?.items;
+        let listed = api.read_list(&ListParams::default()).await?;
         let going: Vec<String> = listed
             .iter()
             .map(ResourceExt::name_any)

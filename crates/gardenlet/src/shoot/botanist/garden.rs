@@ -7,6 +7,7 @@ use gardener_apimachinery::pointer::Pointed;
 use gardener_apis::constants::SEED_NAMESPACE_PREFIX;
 use gardener_apis::core::v1beta1::{ControllerRegistration, Project, SecretBinding, Seed, Shoot};
 use gardener_apis::security::v1alpha1::CredentialsBinding;
+use gardener_controller::Read;
 use gardener_controller::secrets::{Manager, Options};
 use gardener_flow::TaskError;
 use gardener_rules::shoot_operation::OperationType;
@@ -54,7 +55,7 @@ async fn cloud_profile(config: &Config, shoot: &Shoot) -> Result<Value, TaskErro
     } else {
         Api::all_with(config.garden.clone(), &resource)
     };
-    let mut profile = whole(&api.get(&name).await?)?;
+    let mut profile = whole(&api.read(&name).await?)?;
     if kind == "NamespacedCloudProfile" {
         let spec = profile.at("/status/cloudProfileSpec").cloned().unwrap_or_default();
         if let Some(fields) = profile.as_object_mut() {
@@ -68,7 +69,7 @@ async fn cloud_profile(config: &Config, shoot: &Shoot) -> Result<Value, TaskErro
 
 async fn secret_data(config: &Config, namespace: &str, name: &str) -> Result<BTreeMap<String, ByteString>, TaskError> {
     let api: Api<Secret> = Api::namespaced(config.garden.clone(), namespace);
-    Ok(api.get(name).await?.data.unwrap_or_default())
+    Ok(api.read(name).await?.data.unwrap_or_default())
 }
 
 /// The internal domain and the domain that a shoot's external name lies in.
@@ -146,9 +147,9 @@ async fn labelled_domain(
     let namespace = format!("{SEED_NAMESPACE_PREFIX}{}", config.seed_name);
     let api: Api<Secret> = Api::namespaced(config.garden.clone(), &namespace);
     let listed = api
-        .list(&ListParams::default().labels(&format!("gardener.cloud/role={role}")))
+        .read_list(&ListParams::default().labels(&format!("gardener.cloud/role={role}")))
         .await?;
-    let domains = listed.items.into_iter().filter_map(|secret| {
+    let domains = listed.into_iter().filter_map(|secret| {
         let annotation = |key: &str| secret.annotations().get(key).cloned();
         let name = annotation("dns.gardener.cloud/domain").filter(|name| fits(name))?;
         Some(Domain {
@@ -164,7 +165,7 @@ async fn labelled_domain(
 /// The garden's identity.
 async fn garden_identity(config: &Config) -> Result<String, TaskError> {
     let api: Api<ConfigMap> = Api::namespaced(config.garden.clone(), "kube-system");
-    let found = api.get_opt("cluster-identity").await?.and_then(|map| map.data);
+    let found = api.read_opt("cluster-identity").await?.and_then(|map| map.data);
     found
         .and_then(|data| data.get("cluster-identity").cloned())
         .ok_or_else(|| {
@@ -195,7 +196,7 @@ impl Botanist {
         let ((internal, external), cloud_profile, registrations, identity, manager) = tokio::try_join!(
             domains(&config, &shoot, &seed),
             cloud_profile(&config, &shoot),
-            async { Ok::<_, TaskError>(registrations.list(&ListParams::default()).await?.items) },
+            async { Ok::<_, TaskError>(registrations.read_list(&ListParams::default()).await?) },
             garden_identity(&config),
             async {
                 Ok::<_, TaskError>(Manager::new(config.seed.clone(), config.clock.clone(), options, chance).await?)
@@ -229,7 +230,7 @@ impl Botanist {
     pub(crate) async fn deploy_namespace(&self) -> Done {
         use k8s_openapi::api::core::v1::Namespace;
         let api: Api<Namespace> = Api::all(self.seed_client().clone());
-        let current = api.get_opt(&self.namespace).await?;
+        let current = api.read_opt(&self.namespace).await?;
         let annotation = |key: &str| current.as_ref().and_then(|one| one.annotations().get(key).cloned());
         let view = self.view();
         let cluster = view.cluster();
@@ -280,14 +281,14 @@ impl Botanist {
         let namespace = shoot.namespace().unwrap_or_default();
         let (secret_namespace, name) = if let Some(binding) = &shoot.spec.credentials_binding_name {
             let api: Api<CredentialsBinding> = Api::namespaced(self.garden().clone(), &namespace);
-            let reference = api.get(binding).await?.credentials_ref;
+            let reference = api.read(binding).await?.credentials_ref;
             (
                 reference.namespace.unwrap_or(namespace),
                 reference.name.unwrap_or_default(),
             )
         } else if let Some(binding) = &shoot.spec.secret_binding_name {
             let api: Api<SecretBinding> = Api::namespaced(self.garden().clone(), &namespace);
-            let reference = api.get(binding).await?.secret_ref;
+            let reference = api.read(binding).await?.secret_ref;
             (
                 reference.namespace.unwrap_or(namespace),
                 reference.name.unwrap_or_default(),
@@ -326,7 +327,7 @@ impl Botanist {
                 }
                 "ConfigMap" => {
                     let api: Api<ConfigMap> = Api::namespaced(self.garden().clone(), &namespace);
-                    let data = api.get(&reference.name).await?.data;
+                    let data = api.read(&reference.name).await?.data;
                     objects.push(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}));
                 }
                 _ => {}
@@ -379,7 +380,7 @@ pub(crate) async fn sync_cluster(
 /// Writes the Cluster object of a shoot that is not worked on, with what is in the garden now; its kubeconfig stays as it is.
 pub(crate) async fn sync_cluster_of(config: &Config, shoot: &Shoot, seed: &Seed) -> Done {
     let clusters: Api<gardener_apis::extensions::v1alpha1::Cluster> = Api::all(config.seed.clone());
-    let current = clusters.get_opt(&shoot.status.technical_id).await?;
+    let current = clusters.read_opt(&shoot.status.technical_id).await?;
     let key = "generic-token-kubeconfig.secret.gardener.cloud/name";
     let kubeconfig = current.and_then(|one| one.annotations().get(key).cloned());
     let profile = cloud_profile(config, shoot).await?;

@@ -5,6 +5,7 @@ use std::time::Duration;
 use gardener_apis::druid::v1alpha1::Etcd;
 use gardener_apis::extensions::v1alpha1::{Bastion, ControlPlane, Infrastructure, Network, Worker};
 use gardener_apis::resources::v1alpha1::ManagedResource;
+use gardener_controller::Read;
 use gardener_controller::error_codes;
 use gardener_controller::operation;
 use gardener_controller::wait::{Patience, wait_deleted, wait_for_all};
@@ -71,7 +72,7 @@ where
         + 'static,
 {
     let api: Api<K> = Api::all(client.clone());
-    for object in api.list(&ListParams::default()).await?.items {
+    for object in api.read_list(&ListParams::default()).await? {
         if goes(&object) {
             api.delete(&object.name_any(), &DeleteParams::background())
                 .await
@@ -95,7 +96,7 @@ where
         + 'static,
 {
     let api: Api<K> = Api::all(client.clone());
-    for object in api.list(&ListParams::default()).await?.items {
+    for object in api.read_list(&ListParams::default()).await? {
         if goes(&object) {
             let one: Api<K> = Api::namespaced(client.clone(), &object.namespace().unwrap_or_default());
             one.delete(&object.name_any(), &DeleteParams::background())
@@ -121,20 +122,20 @@ impl Botanist {
     /// Whether the control plane's namespace exists.
     pub(crate) async fn has_namespace(&self) -> Result<bool, TaskError> {
         let api: Api<Namespace> = Api::all(self.seed_client().clone());
-        let found = api.get_opt(&self.namespace).await?;
+        let found = api.read_opt(&self.namespace).await?;
         Ok(found.is_some_and(|one| one.metadata.deletion_timestamp.is_none()))
     }
 
     /// Whether an Infrastructure exists.
     pub(crate) async fn has_infrastructure(&self) -> Result<bool, TaskError> {
         let api: Api<Infrastructure> = self.seed_api();
-        Ok(api.get_opt(&self.shoot_name()).await?.is_some())
+        Ok(api.read_opt(&self.shoot_name()).await?.is_some())
     }
 
     /// Nobody is connected to a node [CP-35].
     pub(crate) async fn check_no_bastions(&self) -> Done {
         let api: Api<Bastion> = self.seed_api();
-        if api.list(&ListParams::default()).await?.items.is_empty() {
+        if api.read_list(&ListParams::default()).await?.is_empty() {
             return Ok(());
         }
         Err(TaskError::new("shoot has still Bastions"))
@@ -207,7 +208,7 @@ impl Botanist {
     pub(crate) async fn destroy_managed_resources(&self) -> Done {
         let api: Api<ManagedResource> = self.seed_api();
         let mut going = Vec::new();
-        for resource in api.list(&ListParams::default()).await?.items {
+        for resource in api.read_list(&ListParams::default()).await? {
             if resource.spec.class.is_none() && resource.name_any() != "shoot-core-gardener-resource-manager" {
                 managed_resource::delete(self.seed_client(), &self.namespace, &resource.name_any()).await?;
                 going.push(resource.name_any());
@@ -222,7 +223,7 @@ impl Botanist {
     /// The resource manager's own content stays: the API server that it is in goes next.
     pub(crate) async fn release_managed_resources(&self) -> Done {
         let api: Api<ManagedResource> = self.seed_api();
-        for resource in api.list(&ListParams::default()).await?.items {
+        for resource in api.read_list(&ListParams::default()).await? {
             gardener_controller::apply::patch(&api, &resource, |one| one.spec.keep_objects = Some(true)).await?;
             managed_resource::delete(self.seed_client(), &self.namespace, &resource.name_any()).await?;
             managed_resource::wait_gone(self.seed_client(), &self.namespace, &resource.name_any(), TEN_MINUTES).await?;
@@ -245,7 +246,7 @@ impl Botanist {
 
     pub(crate) async fn destroy_etcds(&self) -> Done {
         let api: Api<Etcd> = self.seed_api();
-        let listed = api.list(&ListParams::default()).await?.items;
+        let listed = api.read_list(&ListParams::default()).await?;
         let now = self.now();
         for etcd in &listed {
             gardener_controller::apply::patch(&api, etcd, |etcd| {

@@ -1,6 +1,7 @@
 //! Restarts that maintenance asks for by tasks: pods of the control plane [CP-F71], and core addons of the shoot [UPD-47].
 
 use gardener_apis::constants::task;
+use gardener_controller::Read;
 use gardener_flow::TaskError;
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment};
 use k8s_openapi::api::core::v1::{Pod, PodTemplateSpec};
@@ -28,14 +29,14 @@ impl Botanist {
     /// When CoreDNS was restarted the last time: now, when it is asked for.
     pub(crate) async fn coredns_restarted_at(&self) -> Result<Option<String>, TaskError> {
         let api: Api<Deployment> = Api::namespaced(self.shoot_client().await?, "kube-system");
-        let live = api.get_opt("coredns").await?;
+        let live = api.read_opt("coredns").await?;
         Ok(self.restarted_at(live.map(|deployment| deployment.spec.template)))
     }
 
     /// When a DaemonSet of kube-proxy was restarted the last time: now, when it is asked for.
     pub(crate) async fn kube_proxy_restarted_at(&self, name: &str) -> Result<Option<String>, TaskError> {
         let api: Api<DaemonSet> = Api::namespaced(self.shoot_client().await?, "kube-system");
-        let live = api.get_opt(name).await?;
+        let live = api.read_opt(name).await?;
         Ok(self.restarted_at(live.map(|set| set.spec.template)))
     }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
+use gardener_controller::Read;
 use gardener_controller::secrets::{
     Certificate, Class, Generate, Kind, Rotation, SecretConfig, SignedBy, Token, Usage, data,
 };
@@ -398,9 +399,9 @@ impl Botanist {
         let current = self.view().cluster().secret("generic-token-kubeconfig");
         let api: Api<Secret> = self.seed_api();
         let listed = api
-            .list(&ListParams::default().labels("name=generic-token-kubeconfig"))
+            .read_list(&ListParams::default().labels("name=generic-token-kubeconfig"))
             .await?;
-        for secret in listed.items {
+        for secret in listed {
             if secret.name_any() != current {
                 gardener_controller::apply::delete_with(&api, &secret.name_any(), &DeleteParams::default()).await?;
             }

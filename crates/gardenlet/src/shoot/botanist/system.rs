@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use gardener_controller::Read;
 use gardener_controller::wait::{Patience, Verdict, wait_for};
 use gardener_rules::worker_pool;
 use k8s_openapi::api::apps::v1::Deployment;
@@ -77,7 +78,7 @@ impl Botanist {
             }
         }
         let api: Api<ManagedResource> = self.seed_api();
-        for resource in api.list(&ListParams::default()).await?.items {
+        for resource in api.read_list(&ListParams::default()).await? {
             let name = resource.name_any();
             if name.starts_with("shoot-core-kube-proxy") && !kept.contains(&name) {
                 managed_resource::delete(self.seed_client(), &self.namespace, &name).await?;

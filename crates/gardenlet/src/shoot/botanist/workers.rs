@@ -10,6 +10,7 @@ use gardener_apis::extensions::v1alpha1::{
     WorkerPoolMachineControllerManager, WorkerPoolMachineImage, WorkerPoolNodeTemplate, WorkerPoolUserDataSecretRef,
     WorkerPoolVolume,
 };
+use gardener_controller::Read;
 use gardener_controller::wait::{Patience, wait_for_all};
 use gardener_flow::TaskError;
 use gardener_rules::extension_readiness::NotReady;
@@ -80,7 +81,7 @@ impl Botanist {
         let label = "worker.gardener.cloud/gardener-node-agent-secret-name";
         let mut kept: Vec<String> = self.keys().into_iter().map(|(_, key)| key).collect();
         let used: Api<gardener_apis::machine::v1alpha1::Machine> = self.seed_api();
-        for machine in used.list(&ListParams::default()).await?.items {
+        for machine in used.read_list(&ListParams::default()).await? {
             let template = serde_json::to_value(&machine.spec)?;
             let key = template.at(&format!("/nodeTemplate/metadata/labels/{}", label.replace('/', "~1")));
             kept.extend(key.and_then(serde_json::Value::as_str).map(str::to_owned));
@@ -95,7 +96,7 @@ impl Botanist {
     /// Deletes the configs that `goes` names.
     pub(crate) async fn delete_operating_system_configs(&self, goes: impl Fn(&str) -> bool) -> Done {
         let api: Api<OperatingSystemConfig> = self.seed_api();
-        let listed = api.list(&ListParams::default()).await?.items;
+        let listed = api.read_list(&ListParams::default()).await?;
         let going: Vec<String> = listed
             .iter()
             .map(ResourceExt::name_any)
@@ -116,7 +117,7 @@ impl Botanist {
         let mut objects = Vec::new();
         let mut checksums = BTreeMap::new();
         for (pool, key) in self.keys() {
-            let config = api.get(&format!("{key}-original")).await?;
+            let config = api.read(&format!("{key}-original")).await?;
             let (secret, checksum) = node_agent::secret(&key, &pool.name, &whole(&config)?);
             objects.push(secret);
             checksums.insert(pool.name, (key, checksum));
@@ -155,7 +156,7 @@ impl Botanist {
 
     async fn pool(&self, pool: &Pool, key: &str, existing: Option<&WorkerPool>) -> Result<WorkerPool, TaskError> {
         let api: Api<OperatingSystemConfig> = self.seed_api();
-        let config = api.get_opt(&format!("{key}-init")).await?;
+        let config = api.read_opt(&format!("{key}-init")).await?;
         let config = config
             .ok_or_else(|| TaskError::new(format!("missing operating system config for worker pool {}", pool.name)))?;
         let secret = config.status.cloud_config.and_then(|one| one.secret_ref.name);
@@ -248,7 +249,7 @@ impl Botanist {
     pub(crate) async fn deploy_worker(&self) -> Done {
         let api: Api<Worker> = self.seed_api();
         let shoot = self.shoot();
-        let existing = api.get_opt(&shoot.name_any()).await?;
+        let existing = api.read_opt(&shoot.name_any()).await?;
         let mut pools = Vec::new();
         for (pool, key) in self.keys() {
             let before = existing

@@ -19,7 +19,7 @@ use crate::registry::{
 const MANAGER_MAX: usize = 128;
 
 /// The fields of DeleteOptions and their types as Go names them.
-const DELETE_FIELDS: [(&str, &str, &str); 7] = [
+const DELETE_FIELDS: [(&str, &str, &str); 8] = [
     ("gracePeriodSeconds", "number", "int64"),
     ("preconditions", "object", "v1.Preconditions"),
     ("preconditions.uid", "string", "types.UID"),
@@ -27,6 +27,7 @@ const DELETE_FIELDS: [(&str, &str, &str); 7] = [
     ("orphanDependents", "bool", "bool"),
     ("propagationPolicy", "string", "v1.DeletionPropagation"),
     ("dryRun", "array", "[]string"),
+    ("ignoreStoreReadErrorWithClusterBreakingPotential", "bool", "bool"),
 ];
 
 /// Whether Go prints a character as it is.

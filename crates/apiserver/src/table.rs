@@ -277,8 +277,8 @@ pub(crate) fn of_rows(style: Style, list_meta: Value, columns: Value, rows: Valu
     json!({"kind": "Table", "apiVersion": style.meta_version, "metadata": list_meta, "columnDefinitions": columns, "rows": rows})
 }
 
-/// Drops the annotations that only the object as a whole is told with.
-fn drop_made_annotations(metadata: &mut Value, names: &[&str]) {
+/// Drops annotations, such as those that only the object as a whole is told with, and with the last of them the map.
+pub(crate) fn drop_annotations(metadata: &mut Value, names: &[&str]) {
     let Some(members) = metadata.as_object_mut() else {
         return;
     };
@@ -294,7 +294,7 @@ fn drop_made_annotations(metadata: &mut Value, names: &[&str]) {
 /// An object's metadata as `PartialObjectMetadata`.
 pub fn metadata_only(definition: &Definition, object: &Value, meta_version: &str) -> Value {
     let mut metadata = object.get("metadata").cloned().unwrap_or_else(|| json!({}));
-    drop_made_annotations(&mut metadata, definition.strategy.made_annotations());
+    drop_annotations(&mut metadata, definition.strategy.made_annotations());
     partial(metadata, meta_version)
 }
 
@@ -315,7 +315,7 @@ pub fn put_metadata(out: &mut BytesMut, definition: &Definition, metadata: &[u8]
     };
     match parsed {
         Some(mut metadata) => {
-            drop_made_annotations(&mut metadata, made);
+            drop_annotations(&mut metadata, made);
             out.put_slice(metadata.to_string().as_bytes());
         }
         None => out.put_slice(metadata),

@@ -192,6 +192,8 @@ pub(super) struct Kind {
     pub(super) canonicalize: fn(&mut Value),
     /// Annotations that upstream makes of fields that are not in the API.
     pub(super) made_annotations: &'static [&'static str],
+    /// Why such annotations cannot be made fields.
+    pub(super) read_annotations: fn(&Value) -> Result<(), String>,
     /// What a table is ordered by, if not by names.
     pub(super) row_order: Option<fn(&Value) -> i64>,
     /// Lists, by their JSON pointers, that are something else when they are empty than when they are absent.
@@ -261,6 +263,7 @@ impl Kind {
             default_now: |_, _| {},
             canonicalize: |_| {},
             made_annotations: &[],
+            read_annotations: |_| Ok(()),
             row_order: None,
             lists_kept_empty: &[],
             has_tables_of_status: true,
@@ -472,6 +475,10 @@ impl Strategy for Kind {
 
     fn defaults_by_spec(&self) -> bool {
         self.defaults_by_spec
+    }
+
+    fn decode_embedded(&self, _: &str, object: &Value) -> Result<(), String> {
+        (self.read_annotations)(object)
     }
 
     fn decodes_status_alone(&self) -> bool {

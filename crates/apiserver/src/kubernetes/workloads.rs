@@ -13,7 +13,9 @@ use super::pods::warnings;
 use super::strategy::Kind;
 use super::{claims, defaults, pods};
 use crate::meta;
+use crate::request;
 use crate::selectable::Selectable;
+use crate::table::drop_annotations;
 
 /// Most bytes of all annotations of an object.
 const ANNOTATIONS_MAX: usize = 256 * 1024;
@@ -296,6 +298,16 @@ pub(super) fn deployments(mut kind: Kind) -> Kind {
         _ => &[],
     };
     kind.made_annotations = &[ROLLBACK_TO];
+    kind.read_annotations = |deployment| match whole_number(deployment, ROLLBACK_TO) {
+        Some((text, Err(why))) if !text.is_empty() => Err(format!(
+            "failed to parse annotation[{ROLLBACK_TO}]={text} as int64: {why}"
+        )),
+        _ => Ok(()),
+    };
+    kind.default = |deployment| {
+        defaults::deployment(deployment);
+        rewrite_rollback(deployment);
+    };
     kind.warnings = warnings::of_workload;
     kind.validate = |object| {
         let mut errors = Vec::new();
@@ -622,6 +634,7 @@ pub(super) fn set_status(object: &mut Value, status: Value) {
 
 pub(super) fn daemon_sets(mut kind: Kind) -> Kind {
     kind.made_annotations = &[TEMPLATE_GENERATION];
+    kind.read_annotations = |set| whole_number(set, TEMPLATE_GENERATION).map_or(Ok(()), |(_, read)| read.map(drop));
     kind.warnings = |object, old| {
         let mut found = Vec::new();
         if old.is_none_or(|old| old.at("/spec/template") != object.at("/spec/template")) {
@@ -684,7 +697,7 @@ pub(super) fn daemon_sets(mut kind: Kind) -> Kind {
             set,
             json!({"currentNumberScheduled": 0, "numberMisscheduled": 0, "desiredNumberScheduled": 0, "numberReady": 0}),
         );
-        set_template_generation(set, 1);
+        set_template_generation(set, template_generation(set).max(1));
         Ok(())
     };
     // the annotation stands for a field of the specification
@@ -732,16 +745,37 @@ fn validate_daemon_strategy(spec: &Value, at: &Path, errors: &mut ErrorList) {
 
 /// To which revision a Deployment of an older version was to go back.
 const ROLLBACK_TO: &str = "deprecated.deployment.rollback.to";
+/// Writes the revision to go back to as upstream writes the field that it makes of it: one that is empty is none.
+fn rewrite_rollback(deployment: &mut Value) {
+    let Some((text, number)) = whole_number(deployment, ROLLBACK_TO) else {
+        return;
+    };
+    let is_empty = text.is_empty();
+    let metadata = deployment.get_mut("metadata");
+    match (number, metadata) {
+        (Ok(number), Some(metadata)) => {
+            if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
+                annotations.insert(ROLLBACK_TO.to_owned(), number.to_string().into());
+            }
+        }
+        (Err(_), Some(metadata)) if is_empty => drop_annotations(metadata, &[ROLLBACK_TO]),
+        _ => {}
+    }
+}
+
 /// How often a DaemonSet's template changed.
 const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
+/// An annotation's text, and the number that it tells, or what Go says of one that tells none.
+fn whole_number<'o>(object: &'o Value, annotation: &str) -> Option<(&'o str, Result<i64, String>)> {
+    let text = object.at("/metadata/annotations")?.get(annotation)?.as_str()?;
+    let number = request::integer(text).map_err(|error| error.message().to_owned());
+    Some((text, number))
+}
+
 fn template_generation(set: &Value) -> i64 {
-    let annotations = set.at("/metadata/annotations");
-    annotations
-        .and_then(|own| own.get(TEMPLATE_GENERATION))
-        .and_then(Value::as_str)
-        .and_then(|text| text.parse().ok())
-        .unwrap_or(1)
+    let told = whole_number(set, TEMPLATE_GENERATION);
+    told.and_then(|(_, number)| number.ok()).unwrap_or(1)
 }
 
 fn set_template_generation(set: &mut Value, generation: i64) {

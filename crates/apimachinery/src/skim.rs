@@ -346,7 +346,8 @@ mod tests {
     #[test]
     fn what_is_asked_for_is_picked() {
         let json = br#" {"a":{"b":[1],"c":{"d":"x"}, "e":null},"ab":2, "f":{"a":{"b":3}}} "#;
-        let cases: [(&[&str], &[(&str, &str)]); 6] = [
+        type Told<'t> = [(&'t str, &'t str)];
+        let cases: [(&[&str], &Told<'_>); 6] = [
             (&["/a/c/d", "/ab"], &[("/a/c/d", "\"x\""), ("/ab", "2")]),
             (&["/a/c", "/a/c/d"], &[("/a/c", r#"{"d":"x"}"#)]),
             (&["/f/a/b", "/a/b"], &[("/a/b", "[1]"), ("/f/a/b", "3")]),

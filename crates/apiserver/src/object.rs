@@ -377,7 +377,7 @@ mod tests {
             let pointers: Vec<&str> = pointers.iter().map(String::as_str).collect();
             let picked = picked(object.to_string().as_bytes(), &pointers).unwrap();
             for pointer in pointers {
-                prop_assert_eq!(picked.pointer(pointer), object.pointer(pointer));
+                prop_assert_eq!(picked.at(pointer), object.at(pointer));
             }
         }
     }

@@ -74,7 +74,7 @@ impl Shared {
 
     /// All machines, as the API knows them now: a copy that lags behind would make machines twice.
     async fn machines(&self) -> Result<Vec<Machine>, kube::Error> {
-        Ok(self.api::<Machine>().read_list(&Default::default()).await?)
+        self.api::<Machine>().read_list(&Default::default()).await
     }
 
     fn node(&self, name: &str) -> Option<Arc<Node>> {

@@ -57,7 +57,7 @@ impl Machines {
 
     async fn class_secrets(&self) -> Result<Vec<Secret>, kube::Error> {
         let selector = format!("{}={}", PURPOSE.0, PURPOSE.1);
-        Ok(self.secrets.read_list(&ListParams::default().labels(&selector)).await?)
+        self.secrets.read_list(&ListParams::default().labels(&selector)).await
     }
 
     /// Machines go without a drain.

@@ -169,14 +169,13 @@ impl Head {
                 definition.strategy.other_fields(),
             );
             let selected_by = || own.iter().chain(other);
-            let mut wanted: Vec<Cow<'_, str>> = METADATA_SELECTED_BY.map(Cow::Borrowed).into();
+            let mut wanted = METADATA_SELECTED_BY.to_vec();
             wanted.extend(selected_by().flat_map(Selectable::pointers));
             // many kinds are selected by their metadata alone; then the rest need not be looked at
             let value = match wanted.iter().all(|pointer| pointer.starts_with("/metadata/")) {
                 true => entry.head(),
                 false => entry.value(),
             };
-            let wanted: Vec<&str> = wanted.iter().map(|pointer| &**pointer).collect();
             let object = picked(&value, &wanted).or_else(|| parsed(&entry.value()));
             let object = object.unwrap_or_default();
             let text = |key: &str| object.at(key).and_then(Value::as_str).unwrap_or_default();
@@ -304,7 +303,6 @@ fn parsed<T: for<'a> Deserialize<'a>>(value: &[u8]) -> Option<T> {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-
     use serde_json::json;
 
     use super::*;

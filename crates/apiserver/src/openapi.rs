@@ -4,7 +4,6 @@
 mod information;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use bytes::Bytes;
 use gardener_apimachinery::ApiError;
@@ -475,7 +474,7 @@ fn resource(definition: &Definition, version: &Version) -> Resource {
     }
 }
 
-fn custom_at(cluster: &LogicalCluster, path: &str) -> Vec<std::sync::Arc<Value>> {
+fn custom_at(cluster: &LogicalCluster, path: &str) -> Vec<Value> {
     let Some((group, version)) = path.strip_prefix("apis/").and_then(|rest| rest.split_once('/')) else {
         return Vec::new();
     };
@@ -489,8 +488,8 @@ fn custom_at(cluster: &LogicalCluster, path: &str) -> Vec<std::sync::Arc<Value>>
     cluster
         .custom_resource_definitions(group)
         .iter()
-        .map(|entry| Arc::new(object::value_of(entry)))
-        .filter(|crd| serves(crd))
+        .map(|entry| object::value_of(entry))
+        .filter(serves)
         .collect()
 }
 

@@ -27,8 +27,9 @@ enum Place {
     Flag(&'static str),
     /// A whole number at a pointer; zero, where none is.
     Number(&'static str),
-    /// A text, number or flag at the JSON path of a custom resource's definition; empty, where nothing is.
-    Path(String),
+    /// A text, number or flag at the JSON path of a custom resource's definition; empty, where nothing is. Beside it the pointer to the member that
+    /// it leads into.
+    Path(String, String),
 }
 
 impl Selectable {
@@ -56,7 +57,7 @@ impl Selectable {
     pub(crate) fn path(path: &str) -> Self {
         Self {
             name: Cow::Owned(path.trim_start_matches('.').to_owned()),
-            place: Place::Path(path.to_owned()),
+            place: Place::Path(path.to_owned(), member_of(path)),
         }
     }
 
@@ -84,7 +85,7 @@ impl Selectable {
                 let number = object.at(pointer).and_then(Value::as_i64).unwrap_or(0);
                 Cow::Owned(number.to_string())
             }
-            Place::Path(path) => match json_path::first(object, path) {
+            Place::Path(path, _) => match json_path::first(object, path) {
                 Some(Value::String(text)) => Cow::Borrowed(text),
                 Some(Value::Null) | None => Cow::Borrowed(""),
                 Some(other) => Cow::Owned(other.to_string()),
@@ -93,11 +94,11 @@ impl Selectable {
     }
 
     /// JSON pointers to all that the value is made of; that of the whole object is empty.
-    pub(crate) fn pointers(&self) -> impl Iterator<Item = Cow<'_, str>> {
+    pub(crate) fn pointers(&self) -> impl Iterator<Item = &str> {
         let (first, other) = match &self.place {
-            Place::Text(pointer) | Place::Flag(pointer) | Place::Number(pointer) => (Cow::Borrowed(*pointer), None),
-            Place::Either(pointer, other) => (Cow::Borrowed(*pointer), Some(Cow::Borrowed(*other))),
-            Place::Path(path) => (Cow::Owned(member_of(path)), None),
+            Place::Text(pointer) | Place::Flag(pointer) | Place::Number(pointer) => (*pointer, None),
+            Place::Either(pointer, other) => (*pointer, Some(*other)),
+            Place::Path(_, member) => (member.as_str(), None),
         };
         std::iter::once(first).chain(other)
     }
@@ -154,8 +155,8 @@ mod tests {
             (".", ""),
             (".a\\.b.c", ""),
         ] {
-            let told: Vec<String> = Selectable::path(path).pointers().map(Cow::into_owned).collect();
-            assert_eq!(told, [pointer], "{path}");
+            let field = Selectable::path(path);
+            assert_eq!(field.pointers().collect::<Vec<_>>(), [pointer], "{path}");
         }
     }
 }

@@ -745,6 +745,7 @@ fn validate_daemon_strategy(spec: &Value, at: &Path, errors: &mut ErrorList) {
 
 /// To which revision a Deployment of an older version was to go back.
 const ROLLBACK_TO: &str = "deprecated.deployment.rollback.to";
+
 /// Writes the revision to go back to as upstream writes the field that it makes of it: one that is empty is none.
 fn rewrite_rollback(deployment: &mut Value) {
     let Some((text, number)) = whole_number(deployment, ROLLBACK_TO) else {

@@ -2,12 +2,12 @@
 
 use gardener_apis::core::v1beta1::Shoot;
 use gardener_apis::operations::v1alpha1::Bastion;
-use gardener_controller::{Action, Change, Informer, ObjectRef, Queue, apply};
+use gardener_controller::{Action, Change, Informer, ObjectRef, Queue, Read, apply};
 use gardener_rules::bastions::{Fate, fate};
 use kube::Api;
 
 use crate::Manager;
-use crate::manager::{ReconcileError, read, until};
+use crate::manager::{ReconcileError, until};
 
 /// Bastions by the name of their shoot.
 const BY_SHOOT: &str = "shoot";
@@ -55,11 +55,14 @@ pub(crate) async fn run(manager: &Manager) {
 
 async fn reconcile(manager: &Manager, key: &ObjectRef) -> Result<Action, ReconcileError> {
     let api: Api<Bastion> = manager.within(&key.namespace);
-    let bastion = read(&api, &key.name).await?;
+    let bastion = api.read_opt(&key.name).await?;
     let Some(bastion) = bastion.filter(|own| own.metadata.deletion_timestamp.is_none()) else {
         return Ok(Action::Done);
     };
-    let shoot = read(&manager.within::<Shoot>(&key.namespace), &bastion.spec.shoot_ref.name).await?;
+    let shoot = manager
+        .within::<Shoot>(&key.namespace)
+        .read_opt(&bastion.spec.shoot_ref.name)
+        .await?;
     let max_lifetime = manager.config.controllers.bastion.max_lifetime.to_std();
     let now = manager.config.clock.now();
     match fate(&bastion, shoot.as_ref(), max_lifetime, now) {

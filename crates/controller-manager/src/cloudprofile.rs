@@ -3,12 +3,12 @@
 use gardener_apis::constants::finalizer;
 use gardener_apis::core::v1beta1::{CloudProfile, NamespacedCloudProfile, Shoot};
 use gardener_controller::events::{Recorder, Severity};
-use gardener_controller::{Action, Informer, ObjectRef, Queue, apply};
+use gardener_controller::{Action, Informer, ObjectRef, Queue, Read, apply};
 use gardener_rules::cloud_profiles::{next_transition, status, uses};
 use kube::{Api, ResourceExt};
 
 use crate::Manager;
-use crate::manager::{ReconcileError, read, until};
+use crate::manager::{ReconcileError, until};
 use crate::references::{Refusal, guard, retry_on_deletion, shoots};
 
 struct Reconciler {
@@ -47,7 +47,7 @@ pub(crate) async fn run(manager: &Manager) {
 impl Reconciler {
     async fn reconcile(&self, name: &str) -> Result<Action, ReconcileError> {
         let api: Api<CloudProfile> = self.manager.all();
-        let Some(profile) = read(&api, name).await? else {
+        let Some(profile) = api.read_opt(name).await? else {
             return Ok(Action::Done);
         };
         let refusal = |profile: &CloudProfile| self.refusal(&profile.name_any());

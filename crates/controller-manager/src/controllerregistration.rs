@@ -24,7 +24,7 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use crate::Manager;
-use crate::manager::{ReconcileError, read};
+use crate::manager::ReconcileError;
 
 const SEED_HASH: &str = "seed-spec-hash";
 const SHOOT_HASH: &str = "shoot-spec-hash";
@@ -282,7 +282,7 @@ impl Reconciler {
     }
 
     async fn reconcile_seed(&self, name: &str) -> Result<Action, ReconcileError> {
-        let Some(seed) = read(&self.manager.all::<Seed>(), name).await? else {
+        let Some(seed) = self.manager.all::<Seed>().read_opt(name).await? else {
             return Ok(Action::Done);
         };
         let shoot = match seed.labels().contains_key(label::SEED_SELF_HOSTED) {
@@ -330,7 +330,7 @@ impl Reconciler {
 
     async fn reconcile_shoot(&self, key: &ObjectRef) -> Result<Action, ReconcileError> {
         let shoots = self.manager.within::<Shoot>(&key.namespace);
-        let Some(shoot) = read(&shoots, &key.name).await?.filter(Shoot::is_self_hosted) else {
+        let Some(shoot) = shoots.read_opt(&key.name).await?.filter(Shoot::is_self_hosted) else {
             return Ok(Action::Done);
         };
         let installations = self.installations_of(&shoot).await?;

@@ -1,12 +1,12 @@
 //! Events about anything but shoots are kept for some time [GCM-50].
 
-use gardener_controller::{Action, Change, Informer, ObjectRef, Queue, apply};
+use gardener_controller::{Action, Change, Informer, ObjectRef, Queue, Read, apply};
 use gardener_rules::events::deleted_at;
 use k8s_openapi::api::events::v1::Event;
 use kube::Api;
 
 use crate::Manager;
-use crate::manager::{ReconcileError, read, until};
+use crate::manager::{ReconcileError, until};
 
 pub(crate) async fn run(manager: &Manager) {
     let Some(settings) = manager.config.controllers.event.clone() else {
@@ -24,7 +24,7 @@ pub(crate) async fn run(manager: &Manager) {
         let own = own.clone();
         async move {
             let api: Api<Event> = own.within(&key.namespace);
-            let event = read(&api, &key.name).await?;
+            let event = api.read_opt(&key.name).await?;
             let now = own.config.clock.now();
             match event.and_then(|event| deleted_at(&event, ttl)) {
                 Some(due) if due > now => Ok(Action::RequeueAfter(until(due, now))),

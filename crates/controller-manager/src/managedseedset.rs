@@ -14,7 +14,7 @@ use kube::core::Selector;
 use kube::{Api, Resource, ResourceExt};
 
 use crate::Manager;
-use crate::manager::{ReconcileError, or_gone, read};
+use crate::manager::{ReconcileError, or_gone};
 
 const KIND: &str = "ManagedSeedSet";
 
@@ -95,7 +95,7 @@ fn state(shoot: &Shoot) -> Option<(&str, &str)> {
 impl Reconciler {
     async fn reconcile(&self, key: &ObjectRef) -> Result<Action, ReconcileError> {
         let api: Api<ManagedSeedSet> = self.manager.within(&key.namespace);
-        let Some(set) = read(&api, &key.name).await? else {
+        let Some(set) = api.read_opt(&key.name).await? else {
             return Ok(Action::Done);
         };
         let going = set.metadata.deletion_timestamp.is_some();
@@ -239,7 +239,7 @@ async fn create<K: apply::Writable>(api: &Api<K>, object: &K) -> Result<(), Reco
 }
 
 async fn annotate(shoots: &Api<Shoot>, name: &str, key: &str, value: &str) -> Result<(), ReconcileError> {
-    let Some(shoot) = read(shoots, name).await? else {
+    let Some(shoot) = shoots.read_opt(name).await? else {
         return Ok(());
     };
     let written = apply::patch(shoots, &shoot, |shoot| {

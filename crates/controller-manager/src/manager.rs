@@ -5,12 +5,11 @@ use std::time::Duration;
 
 use gardener_controller::events::Recorder;
 use gardener_controller::informer::Watched;
-use gardener_controller::{Controller, Informer, Informers, Queue, Read, apply};
+use gardener_controller::{Controller, Informer, Informers, Queue, apply};
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::jiff::Timestamp;
 use kube::runtime::watcher;
 use kube::{Api, Resource};
-use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
 
 use crate::Config;
@@ -105,12 +104,4 @@ pub(crate) fn or_gone<T, E: Into<ReconcileError>>(read: Result<T, E>) -> Result<
 /// How long it is until shortly after a time: what is due then is over.
 pub(crate) fn until(time: Timestamp, now: Timestamp) -> Duration {
     Duration::try_from(time.duration_since(now)).unwrap_or_default() + Duration::from_millis(1)
-}
-
-/// An object as the garden has it now.
-pub(crate) async fn read<K>(api: &Api<K>, name: &str) -> Result<Option<K>, ReconcileError>
-where
-    K: kube::Resource + Clone + DeserializeOwned,
-{
-    Ok(api.read_opt(name).await?)
 }

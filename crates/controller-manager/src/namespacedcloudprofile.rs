@@ -4,12 +4,12 @@
 use gardener_apis::constants::finalizer;
 use gardener_apis::core::v1beta1::{CloudProfile, NamespacedCloudProfile, Shoot};
 use gardener_controller::events::{Recorder, Severity};
-use gardener_controller::{Action, Informer, ObjectRef, Queue, apply};
+use gardener_controller::{Action, Informer, ObjectRef, Queue, Read, apply};
 use gardener_rules::cloud_profiles::{merged, uses_namespaced};
 use kube::{Api, ResourceExt};
 
 use crate::Manager;
-use crate::manager::{ReconcileError, or_gone, read};
+use crate::manager::{ReconcileError, or_gone};
 use crate::references::{Refusal, guard, retry_on_deletion, shoots};
 
 const BY_PARENT: &str = "parent";
@@ -55,7 +55,7 @@ pub(crate) async fn run(manager: &Manager) {
 impl Reconciler {
     async fn reconcile(&self, key: &ObjectRef) -> Result<Action, ReconcileError> {
         let api: Api<NamespacedCloudProfile> = self.manager.within(&key.namespace);
-        let Some(child) = read(&api, &key.name).await? else {
+        let Some(child) = api.read_opt(&key.name).await? else {
             return Ok(Action::Done);
         };
         let refusal = |child: &NamespacedCloudProfile| {

@@ -26,7 +26,7 @@ use kube::{Api, ResourceExt};
 use sha2::{Digest, Sha256};
 
 use crate::Manager;
-use crate::manager::{ReconcileError, read};
+use crate::manager::ReconcileError;
 
 const NAMESPACE_PROJECT: &str = "namespace.gardener.cloud/project";
 const CREATED_BY_CONTROLLER: &str = "namespace.gardener.cloud/created-by-project-controller";
@@ -169,7 +169,7 @@ impl Reconciler {
     }
 
     async fn reconcile(&self, name: &str) -> Result<Action, ReconcileError> {
-        let Some(project) = read(&self.projects(), name).await? else {
+        let Some(project) = self.projects().read_opt(name).await? else {
             return Ok(Action::Done);
         };
         if project.metadata.deletion_timestamp.is_some() {

@@ -11,12 +11,12 @@ use gardener_controller::apply::Writable;
 use gardener_controller::events::{Recorder, Severity};
 use gardener_controller::informer::Watched;
 use gardener_controller::reference::object_reference;
-use gardener_controller::{Action, Change, Informer, ObjectRef, Queue, apply};
+use gardener_controller::{Action, Change, Informer, ObjectRef, Queue, Read, apply};
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::{Api, ResourceExt};
 
 use crate::Manager;
-use crate::manager::{ReconcileError, read};
+use crate::manager::ReconcileError;
 
 pub(crate) use bindings::{CREDENTIALS_BINDING_LABEL, SECRET_BINDING_LABEL};
 
@@ -114,7 +114,7 @@ async fn exposure_classes(manager: &Manager) {
     let reconcile = move |key: ObjectRef| {
         let (api, recorder, users) = (own.all::<ExposureClass>(), recorder.clone(), users.clone());
         async move {
-            let Some(class) = read(&api, &key.name).await? else {
+            let Some(class) = api.read_opt(&key.name).await? else {
                 return Ok(Action::Done);
             };
             let refusal = |class: &ExposureClass| {
@@ -148,7 +148,7 @@ async fn controller_deployments(manager: &Manager) {
     let reconcile = move |key: ObjectRef| {
         let (api, recorder, users) = (own.all::<ControllerDeployment>(), recorder.clone(), users.clone());
         async move {
-            let Some(deployment) = read(&api, &key.name).await? else {
+            let Some(deployment) = api.read_opt(&key.name).await? else {
                 return Ok(Action::Done);
             };
             let refusal = |deployment: &ControllerDeployment| {
@@ -191,7 +191,7 @@ async fn quotas(manager: &Manager) {
         let (api, recorder) = (own.within::<Quota>(&key.namespace), recorder.clone());
         let (secret, credentials) = (secret.clone(), credentials.clone());
         async move {
-            let Some(quota) = read(&api, &key.name).await? else {
+            let Some(quota) = api.read_opt(&key.name).await? else {
                 return Ok(Action::Done);
             };
             let refusal = |_: &Quota| {

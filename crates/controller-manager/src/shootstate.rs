@@ -7,7 +7,7 @@ use gardener_rules::shoot_migration::keeps_state;
 use kube::Api;
 
 use crate::Manager;
-use crate::manager::{ReconcileError, read};
+use crate::manager::ReconcileError;
 
 /// Whether a shoot's step in its migration is another one.
 fn is_a_step(change: &Change<Shoot>) -> bool {
@@ -38,7 +38,7 @@ pub(crate) async fn run(manager: &Manager) {
 
 async fn reconcile(manager: &Manager, key: &ObjectRef) -> Result<Action, ReconcileError> {
     let api: Api<ShootState> = manager.within(&key.namespace);
-    let Some(state) = read(&api, &key.name).await? else {
+    let Some(state) = api.read_opt(&key.name).await? else {
         return Ok(Action::Done);
     };
     let shoots: Api<Shoot> = manager.within(&key.namespace);

@@ -3,7 +3,7 @@
 
 use gardener_apimachinery::selector::LabelSelector;
 use gardener_apis::constants::{GARDEN_NAMESPACE, PROJECT_NAMESPACE_PREFIX, SEED_NAMESPACE_PREFIX};
-use gardener_controller::{Action, Informer, ObjectRef, Queue, apply};
+use gardener_controller::{Action, Informer, ObjectRef, Queue, Read, apply};
 use k8s_openapi::api::core::v1::ServiceAccount;
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, RoleRef, Subject};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{self as meta, OwnerReference};
@@ -12,7 +12,7 @@ use kube::{Api, Resource, ResourceExt};
 
 use super::CONCURRENT_SYNCS;
 use crate::Manager;
-use crate::manager::{ReconcileError, read};
+use crate::manager::ReconcileError;
 
 const LABEL: &str = "authorization.gardener.cloud/custom-extensions-permissions=true";
 const SELECTOR: &str = "authorization.gardener.cloud/extensions-serviceaccount-selector";
@@ -78,7 +78,7 @@ pub(super) async fn run(manager: &Manager) {
 }
 
 async fn reconcile(manager: &Manager, accounts: &Informer<Account>, name: &str) -> Result<Action, ReconcileError> {
-    let role = read(&manager.all::<ClusterRole>(), name).await?;
+    let role = manager.all::<ClusterRole>().read_opt(name).await?;
     let Some(role) = role.filter(|role| role.metadata.deletion_timestamp.is_none()) else {
         return Ok(Action::Done);
     };

@@ -4,13 +4,13 @@ use gardener_apis::constants::finalizer;
 use gardener_apis::core::v1beta1::{ControllerInstallation, ControllerRegistration, Seed, Shoot};
 use gardener_controller::apply::Writable;
 use gardener_controller::informer::Watched;
-use gardener_controller::{Action, Change, ObjectRef, Queue, apply};
+use gardener_controller::{Action, Change, ObjectRef, Queue, Read, apply};
 use kube::api::ListParams;
 use kube::{Api, Resource};
 
 use super::CONCURRENT_SYNCS;
 use crate::Manager;
-use crate::manager::{ReconcileError, read};
+use crate::manager::ReconcileError;
 
 /// A kind that installations refer to.
 trait Kept: Watched + Writable + Resource<DynamicType = ()> {
@@ -145,7 +145,7 @@ fn has_finalizer<K: Resource>(object: &K) -> bool {
 
 async fn reconcile<K: Kept>(manager: &Manager, key: &ObjectRef) -> Result<Action, ReconcileError> {
     let api = K::api(manager, key);
-    let Some(object) = read(&api, &key.name).await? else {
+    let Some(object) = api.read_opt(&key.name).await? else {
         return Ok(Action::Done);
     };
     if object.meta().deletion_timestamp.is_none() {

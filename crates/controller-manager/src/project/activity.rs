@@ -3,7 +3,7 @@
 use gardener_apis::core::v1beta1::{BackupEntry, InternalSecret, Project, Quota, SecretBinding, Shoot};
 use gardener_apis::security::v1alpha1::CredentialsBinding;
 use gardener_controller::informer::Watched;
-use gardener_controller::{Action, Change, Informer, ObjectRef, Queue, apply};
+use gardener_controller::{Action, Change, Informer, ObjectRef, Queue, Read, apply};
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::jiff::SignedDuration;
 use kube::core::PartialObjectMeta;
@@ -11,7 +11,7 @@ use kube::{Api, Resource};
 
 use super::BY_NAMESPACE;
 use crate::Manager;
-use crate::manager::{ReconcileError, or_gone, read};
+use crate::manager::{ReconcileError, or_gone};
 use crate::references::{CREDENTIALS_BINDING_LABEL, SECRET_BINDING_LABEL};
 
 /// What is older when it is first seen was not created just now: the controller has started.
@@ -96,7 +96,7 @@ pub(super) async fn run(manager: &Manager, projects: &Informer<Project>) {
 
 async fn reconcile(manager: &Manager, name: &str) -> Result<Action, ReconcileError> {
     let api: Api<Project> = manager.all();
-    let Some(project) = read(&api, name).await? else {
+    let Some(project) = api.read_opt(name).await? else {
         return Ok(Action::Done);
     };
     let now = manager.config.clock.time();

@@ -1,7 +1,7 @@
 //! Quotas of projects' namespaces have room for what Gardener puts there for each shoot [GCM-5]. How much is decided in `rules::projects::quota`.
 
 use gardener_apis::core::v1beta1::{Project, Shoot};
-use gardener_controller::{Action, Change, Informer, ObjectRef, Queue, apply};
+use gardener_controller::{Action, Change, Informer, ObjectRef, Queue, Read, apply};
 use gardener_rules::projects::quota;
 use k8s_openapi::api::core::v1::ResourceQuota;
 use kube::api::ListParams;
@@ -9,7 +9,7 @@ use kube::{Api, ResourceExt};
 
 use super::{BY_NAMESPACE, QUOTA};
 use crate::Manager;
-use crate::manager::{ReconcileError, or_gone, read};
+use crate::manager::{ReconcileError, or_gone};
 
 pub(super) async fn run(manager: &Manager, projects: &Informer<Project>) {
     let quotas = manager.informer::<ResourceQuota>();
@@ -57,7 +57,8 @@ pub(super) async fn run(manager: &Manager, projects: &Informer<Project>) {
 
 async fn reconcile(manager: &Manager, key: &ObjectRef) -> Result<Action, ReconcileError> {
     let api: Api<ResourceQuota> = manager.within(&key.namespace);
-    let found = read(&api, &key.name)
+    let found = api
+        .read_opt(&key.name)
         .await?
         .filter(|own| own.metadata.deletion_timestamp.is_none());
     let limits = found.as_ref().and_then(|own| own.spec.as_ref()?.hard.clone());

@@ -14,7 +14,7 @@ use kube::{Api, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 
 use crate::Manager;
-use crate::manager::{ReconcileError, or_gone, read};
+use crate::manager::{ReconcileError, or_gone};
 use crate::references::{CREDENTIALS_BINDING_LABEL, SECRET_BINDING_LABEL};
 
 const SKIP: &str = "project.gardener.cloud/skip-stale-check";
@@ -68,7 +68,7 @@ pub(super) async fn run(manager: &Manager, projects: &Informer<Project>) {
 impl Known {
     async fn reconcile(&self, name: &str) -> Result<Action, ReconcileError> {
         let api: Api<Project> = self.manager.all();
-        let project = read(&api, name).await?;
+        let project = api.read_opt(name).await?;
         let Some(project) = project.filter(|own| own.metadata.deletion_timestamp.is_none()) else {
             return Ok(Action::Done);
         };

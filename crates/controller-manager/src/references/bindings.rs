@@ -16,7 +16,7 @@ use kube::{Api, Resource, ResourceExt};
 
 use super::{Refusal, guard, refers, shoots};
 use crate::Manager;
-use crate::manager::{ReconcileError, read};
+use crate::manager::ReconcileError;
 
 /// On credentials and quotas of SecretBindings.
 pub(crate) const SECRET_BINDING_LABEL: &str = "reference.gardener.cloud/secretbinding";
@@ -160,7 +160,7 @@ async fn follow<B: Binding>(manager: &Manager, concurrent_syncs: usize) {
 impl<B: Binding> Reconciler<B> {
     async fn reconcile(&self, key: &ObjectRef) -> Result<Action, ReconcileError> {
         let api: Api<B> = self.manager.within(&key.namespace);
-        let Some(binding) = read(&api, &key.name).await? else {
+        let Some(binding) = api.read_opt(&key.name).await? else {
             return Ok(Action::Done);
         };
         let going = binding.meta().deletion_timestamp.is_some();
@@ -258,7 +258,7 @@ impl<B: Binding> Reconciler<B> {
                 continue;
             }
             let api: Api<Quota> = self.manager.within(&quota.namespace);
-            if let Some(quota) = read(&api, &quota.name).await? {
+            if let Some(quota) = api.read_opt(&quota.name).await? {
                 apply::patch_locked(&api, &quota, |quota| drop(quota.labels_mut().remove(B::LABEL))).await?;
             }
         }
@@ -304,7 +304,7 @@ async fn unmark<C>(api: &Api<C>, name: &str, own_finalizer: &str, own_label: &st
 where
     C: Writable + Resource<DynamicType = ()>,
 {
-    let Some(credentials) = read(api, name).await? else {
+    let Some(credentials) = api.read_opt(name).await? else {
         return Ok(());
     };
     let labels = [SECRET_BINDING_LABEL, CREDENTIALS_BINDING_LABEL];

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use gardener_apis::core::v1beta1::{BackupBucket, Condition, ControllerInstallation, Seed};
-use gardener_controller::{Action, Change, Queue, apply, conditions};
+use gardener_controller::{Action, Change, Queue, Read, apply, conditions};
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use kube::{Api, ResourceExt};
 
 use crate::Manager;
 use crate::configuration::SeedCheck;
-use crate::manager::{ReconcileError, or_gone, read};
+use crate::manager::{ReconcileError, or_gone};
 
 const EXTENSIONS_READY: &str = "ExtensionsReady";
 const BACKUP_BUCKETS_READY: &str = "BackupBucketsReady";
@@ -164,7 +164,7 @@ pub(super) async fn extensions(manager: &Manager) {
     let reconcile = move |name: String| {
         let (manager, installations) = own.clone();
         async move {
-            let Some(seed) = read(&manager.all::<Seed>(), &name).await? else {
+            let Some(seed) = manager.all::<Seed>().read_opt(&name).await? else {
                 return Ok(Action::Done);
             };
             let all = installations.list();
@@ -202,7 +202,7 @@ pub(super) async fn backup_buckets(manager: &Manager) {
         let (manager, buckets) = own.clone();
         async move {
             let settings = &manager.config.controllers.seed_backup_buckets_check;
-            let Some(seed) = read(&manager.all::<Seed>(), &name).await? else {
+            let Some(seed) = manager.all::<Seed>().read_opt(&name).await? else {
                 return Ok(Action::Done);
             };
             if seed.spec.backup.is_none() {

@@ -3,7 +3,7 @@
 use gardener_apis::constants::{annotation, label, operation};
 use gardener_apis::core::v1beta1::{Condition, Seed, Shoot};
 use gardener_apis::seedmanagement::v1alpha1::ManagedSeed;
-use gardener_controller::{Action, Change, Informer, ObjectRef, Queue, apply, conditions};
+use gardener_controller::{Action, Change, Informer, ObjectRef, Queue, Read, apply, conditions};
 use gardener_rules::{constraints, shoot_conditions};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -11,7 +11,7 @@ use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use kube::{Api, ResourceExt};
 
 use crate::configuration;
-use crate::manager::{ReconcileError, or_gone, read};
+use crate::manager::{ReconcileError, or_gone};
 use crate::{Config, Manager};
 
 /// Where gardenlets of seeds keep their leases.
@@ -105,14 +105,14 @@ fn with_unknown(list: Vec<Condition>, types: impl Iterator<Item = &'static str>,
 async fn of_seed(manager: &Manager, shoots: &Informer<Shoot>, name: &str) -> Result<bool, ReconcileError> {
     let (config, settings) = (&manager.config, &manager.config.controllers.seed);
     let api: Api<Seed> = manager.all();
-    let Some(seed) = read(&api, name).await? else {
+    let Some(seed) = api.read_opt(name).await? else {
         return Ok(false);
     };
     let now = config.clock.time();
     let lease = match seed.status.conditions.is_empty() {
         // its gardenlet has not told anything yet
         true => return Ok(true),
-        false => read(&manager.within::<Lease>(LEASE_NAMESPACE), name).await?,
+        false => manager.within::<Lease>(LEASE_NAMESPACE).read_opt(name).await?,
     };
     if is_renewed(lease.as_ref(), settings, now.0) {
         return Ok(true);
@@ -143,7 +143,7 @@ async fn of_seed(manager: &Manager, shoots: &Informer<Shoot>, name: &str) -> Res
 async fn of_shoot(manager: &Manager, key: &ObjectRef) -> Result<bool, ReconcileError> {
     let (config, settings) = (&manager.config, &manager.config.controllers.seed);
     let api: Api<Shoot> = manager.within(&key.namespace);
-    let Some(shoot) = read(&api, &key.name).await? else {
+    let Some(shoot) = api.read_opt(&key.name).await? else {
         return Ok(false);
     };
     let now = config.clock.time();
@@ -151,7 +151,7 @@ async fn of_shoot(manager: &Manager, key: &ObjectRef) -> Result<bool, ReconcileE
         return Ok(true);
     }
     let leases: Api<Lease> = manager.within(&key.namespace);
-    let lease = read(&leases, &format!("{SHOOT_LEASE_PREFIX}{}", key.name)).await?;
+    let lease = leases.read_opt(&format!("{SHOOT_LEASE_PREFIX}{}", key.name)).await?;
     if is_renewed(lease.as_ref(), settings, now.0) {
         return Ok(true);
     }
@@ -170,7 +170,7 @@ async fn of_shoot(manager: &Manager, key: &ObjectRef) -> Result<bool, ReconcileE
 /// A gardenlet whose certificate is over cannot come back by itself: its ManagedSeed, if there is one, lets it bootstrap anew.
 async fn bootstrap_anew(manager: &Manager, name: &str) -> Result<(), ReconcileError> {
     let api: Api<ManagedSeed> = manager.within(gardener_apis::constants::GARDEN_NAMESPACE);
-    let Some(managed_seed) = read(&api, name).await? else {
+    let Some(managed_seed) = api.read_opt(name).await? else {
         return Ok(());
     };
     let asked = apply::patch(&api, &managed_seed, |managed_seed| {

@@ -12,7 +12,7 @@ use kube::api::{ListParams, PostParams};
 use kube::{Api, ResourceExt};
 
 use crate::Manager;
-use crate::manager::{ReconcileError, read};
+use crate::manager::ReconcileError;
 
 /// How many seeds are worked on at once; upstream has no setting for it.
 const CONCURRENT_SYNCS: usize = 5;
@@ -58,7 +58,7 @@ pub(super) async fn run(manager: &Manager) {
 }
 
 async fn reconcile(manager: &Manager, secrets: &Informer<Secret>, name: &str) -> Result<Action, ReconcileError> {
-    let seed = read(&manager.all::<Seed>(), name).await?;
+    let seed = manager.all::<Seed>().read_opt(name).await?;
     let Some(seed) = seed.filter(|seed| seed.metadata.deletion_timestamp.is_none()) else {
         return Ok(Action::Done);
     };

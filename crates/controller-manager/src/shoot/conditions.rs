@@ -3,12 +3,12 @@
 use gardener_apis::constants::GARDEN_NAMESPACE;
 use gardener_apis::core::v1beta1::{Seed, Shoot};
 use gardener_apis::seedmanagement::v1alpha1::ManagedSeed;
-use gardener_controller::{Action, Change, Informer, ObjectRef, Queue, apply};
+use gardener_controller::{Action, Change, Informer, ObjectRef, Queue, Read, apply};
 use gardener_rules::shoot_conditions::with_those_of_the_seed;
 use kube::{Api, ResourceExt};
 
 use crate::Manager;
-use crate::manager::{ReconcileError, or_gone, read};
+use crate::manager::{ReconcileError, or_gone};
 
 pub(super) async fn run(manager: &Manager) {
     let (shoots, seeds) = (manager.informer::<Shoot>(), manager.informer::<Seed>());
@@ -60,12 +60,12 @@ async fn reconcile(
     key: &ObjectRef,
 ) -> Result<Action, ReconcileError> {
     let api: Api<Shoot> = manager.within(&key.namespace);
-    let Some(shoot) = read(&api, &key.name).await? else {
+    let Some(shoot) = api.read_opt(&key.name).await? else {
         return Ok(Action::Done);
     };
     let all = managed_seeds.list_namespace(&key.namespace);
     let seed = match all.iter().find(|own| shoot_of(own).as_ref() == Some(key)) {
-        Some(managed_seed) => read(&manager.all::<Seed>(), &managed_seed.name_any()).await?,
+        Some(managed_seed) => manager.all::<Seed>().read_opt(&managed_seed.name_any()).await?,
         None => None,
     };
     let of_seed = seed.as_ref().map(|seed| &seed.status.conditions[..]);

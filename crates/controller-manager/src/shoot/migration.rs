@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use gardener_apis::core::v1beta1::{Seed, Shoot};
-use gardener_controller::{Action, Change, ObjectRef, Queue, apply, conditions};
+use gardener_controller::{Action, Change, ObjectRef, Queue, Read, apply, conditions};
 use gardener_rules::shoot_migration::{Destination, READY_FOR_MIGRATION, destination, is_to_be_prepared};
 use kube::Api;
 
 use crate::Manager;
-use crate::manager::{ReconcileError, or_gone, read};
+use crate::manager::{ReconcileError, or_gone};
 
 /// How soon a seed that is not ready is looked at again.
 const UNREADY_INTERVAL: Duration = Duration::from_secs(5);
@@ -48,7 +48,7 @@ pub(super) async fn run(manager: &Manager) {
 
 async fn reconcile(manager: &Manager, key: &ObjectRef) -> Result<Action, ReconcileError> {
     let api: Api<Shoot> = manager.within(&key.namespace);
-    let Some(shoot) = read(&api, &key.name).await? else {
+    let Some(shoot) = api.read_opt(&key.name).await? else {
         return Ok(Action::Done);
     };
     if !is_to_be_prepared(&shoot) {
@@ -80,5 +80,5 @@ async fn reconcile(manager: &Manager, key: &ObjectRef) -> Result<Action, Reconci
 async fn seed(manager: &Manager, which: &str, name: Option<&str>) -> Result<Seed, ReconcileError> {
     let name = name.unwrap_or_default();
     let missing = || ReconcileError::Blocked(format!("failed reading {which} seed {name}: it is not there"));
-    read(&manager.all::<Seed>(), name).await?.ok_or_else(missing)
+    manager.all::<Seed>().read_opt(name).await?.ok_or_else(missing)
 }

@@ -23,6 +23,7 @@ use crate::user::UserInfo;
 pub use chain::{Chain, ChainError};
 pub use configuration::Configuration;
 pub use node::Node;
+pub use node::related::refers_to_secret;
 
 /// What is asked to be allowed.
 #[derive(Clone, Copy, Debug)]

@@ -5,6 +5,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use gardener_apimachinery::pointer::Pointed;
+use k8s_openapi::jiff::civil::Date;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -24,12 +25,22 @@ pub const SECRET_TYPE: &str = "kubernetes.io/service-account-token";
 pub const ACCOUNT: &str = "kubernetes.io/service-account.name";
 /// That account's uid, as an annotation.
 pub const ACCOUNT_UID: &str = "kubernetes.io/service-account.uid";
-
 /// The day on which a token was last used, as a label of its Secret.
-const LAST_USED: &str = "kubernetes.io/legacy-token-last-used";
+pub const LAST_USED: &str = "kubernetes.io/legacy-token-last-used";
 /// Since when a token is not accepted any more, as a label of its Secret.
-const INVALID_SINCE: &str = "kubernetes.io/legacy-token-invalid-since";
+pub const INVALID_SINCE: &str = "kubernetes.io/legacy-token-invalid-since";
+/// The ConfigMap of kube-system that tells since when uses are noted.
+pub const TRACKING: &str = "kube-apiserver-legacy-service-account-token-tracking";
+/// The date in that ConfigMap.
+pub const SINCE: &str = "since";
+
 const DAY: i64 = 24 * 3600;
+
+/// A date as it stands in these labels and in that ConfigMap (`2006-01-02`); none if the text is something else.
+pub fn day_of(text: &str) -> Option<Date> {
+    // longer forms are dates, too, elsewhere
+    (text.len() == "2006-01-02".len()).then(|| text.parse().ok())?
+}
 
 /// What such a token says.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -28,6 +28,7 @@ mod revisions;
 mod service_accounts;
 mod service_ranges;
 mod stateful_sets;
+mod unused_tokens;
 mod volumes;
 
 /// Starts all of them.
@@ -51,6 +52,7 @@ pub(crate) fn start(environment: &Arc<Environment>) {
     service_accounts::start(environment);
     service_ranges::start(environment);
     stateful_sets::start(environment);
+    unused_tokens::start(environment);
     volumes::start(environment);
     let topics = environment.topics.clone();
     environment

@@ -209,6 +209,55 @@ async fn tokens_in_secrets_are_good_while_secret_and_account_are_there() {
     world.stop.cancel();
 }
 
+/// A token that was made by itself and that nobody uses goes in two steps, a year each; one that a pod mounts, or that somebody made, stays.
+#[tokio::test(start_paused = true)]
+async fn tokens_that_nobody_uses_go() {
+    const INVALID: &str = "kubernetes.io/legacy-token-invalid-since";
+    let world = World::new().await;
+    let (accounts, secrets) = (world.api::<ServiceAccount>(), world.api::<Secret>());
+    let maps: Api<ConfigMap> = Api::namespaced(world.client.clone(), "kube-system");
+    let tracking = "kube-apiserver-legacy-service-account-token-tracking";
+    let tracking = object(json!({"metadata": {"name": tracking}, "data": {"since": "2020-01-01"}}));
+    maps.create(&PostParams::default(), &tracking).await.unwrap();
+    let robot = json!({"metadata": {"name": "robot"}, "secrets": [{"name": "unused"}, {"name": "mounted"}]});
+    accounts.create(&PostParams::default(), &object(robot)).await.unwrap();
+    for name in ["unused", "mounted", "made"] {
+        let annotations = json!({"kubernetes.io/service-account.name": "robot"});
+        let metadata = json!({"name": name, "annotations": annotations});
+        let secret = object(json!({"metadata": metadata, "type": "kubernetes.io/service-account-token"}));
+        secrets.create(&PostParams::default(), &secret).await.unwrap();
+    }
+    world.service_account().await;
+    let pod = json!({"metadata": {"name": "p"}, "spec": {
+        "containers": [{"name": "main", "image": "one"}],
+        "volumes": [{"name": "token", "secret": {"secretName": "mounted"}}],
+    }});
+    world
+        .api::<Pod>()
+        .create(&PostParams::default(), &object(pod))
+        .await
+        .unwrap();
+    let marks = async || {
+        let all = secrets.list(&ListParams::default()).await.unwrap();
+        let told = |secret: &Secret| (secret.name_any(), secret.labels().contains_key(INVALID));
+        all.iter().map(told).collect::<Vec<_>>()
+    };
+    let stay = [("made".to_owned(), false), ("mounted".to_owned(), false)];
+    let unused = |is_marked| [&stay[..], &[("unused".to_owned(), is_marked)]].concat();
+    let day = Duration::from_secs(24 * 3600);
+    tokio::time::advance(day * 364).await;
+    tokio::time::sleep(day / 2).await;
+    assert_eq!(marks().await, unused(false));
+    tokio::time::sleep(day).await;
+    eventually!("it is marked", marks().await == unused(true));
+    tokio::time::advance(day * 364).await;
+    tokio::time::sleep(day / 2).await;
+    assert_eq!(marks().await, unused(true));
+    tokio::time::sleep(day * 2).await;
+    eventually!("it is deleted", marks().await == stay);
+    world.stop.cancel();
+}
+
 /// After a start the scheduler of a cluster may run before its API server does.
 #[tokio::test(start_paused = true)]
 async fn pods_that_waited_are_scheduled_once_the_api_opens() {

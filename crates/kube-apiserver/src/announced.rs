@@ -4,11 +4,13 @@
 use std::collections::BTreeMap;
 
 use gardener_apimachinery::clock::Clock;
-use kube::Client;
+use gardener_controller::apply::{self, ApplyError};
+use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::{Api, Client};
 
 use crate::flags::CallerFlags;
 use crate::serving::Bundles;
-use crate::system_map;
 
 const NAME: &str = "extension-apiserver-authentication";
 const CLIENTS: &str = "client-ca-file";
@@ -17,8 +19,8 @@ const FRONT_PROXIES: &str = "requestheader-client-ca-file";
 /// Adds what is this server's, if it is not there.
 ///
 /// # Errors
-/// As [`system_map::revise`].
-pub(crate) async fn provide(client: &Client, flags: &CallerFlags, clock: &Clock) -> Result<(), kube::Error> {
+/// What the API says; a conflict if another server adds what is its just now.
+pub(crate) async fn provide(client: &Client, flags: &CallerFlags, clock: &Clock) -> Result<(), ApplyError> {
     let bundles = match Bundles::read(flags) {
         Ok(bundles) => bundles,
         Err(error) => {
@@ -27,7 +29,19 @@ pub(crate) async fn provide(client: &Client, flags: &CallerFlags, clock: &Clock)
         }
     };
     let now = clock.now().as_second();
-    system_map::revise(client, NAME, |before| told(before, flags, &bundles, now)).await
+    let maps: Api<ConfigMap> = Api::namespaced(client.clone(), "kube-system");
+    let initial = ConfigMap {
+        metadata: ObjectMeta {
+            name: Some(NAME.to_owned()),
+            ..ObjectMeta::default()
+        },
+        ..ConfigMap::default()
+    };
+    let written = apply::create_or_update(&maps, initial, |map| {
+        let data = map.data.get_or_insert_default();
+        *data = told(data, flags, &bundles, now);
+    });
+    written.await.map(drop)
 }
 
 /// What was told before, with what is this server's.

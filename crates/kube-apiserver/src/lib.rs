@@ -20,8 +20,6 @@ pub mod run;
 pub mod running;
 pub mod serving;
 pub mod storage;
-mod system_map;
-mod token_tracking;
 mod upkeep;
 mod write;
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use gardener_apimachinery::clock::Clock;
 use gardener_apiserver::kubernetes::layout::server_leases;
 use gardener_apiserver::object;
-use gardener_landscape::kubernetes_service;
+use gardener_landscape::{kubernetes_service, token_tracking};
 use gardener_store::{Change, CommitError, Expect, Key, ListOptions, Store};
 use ipnet::IpNet;
 use k8s_openapi::api::core::v1::{EndpointAddress, EndpointPort, EndpointSubset, Endpoints};
@@ -21,7 +21,6 @@ use serde_json::json;
 use crate::CLUSTER;
 use crate::announced;
 use crate::flags::{CallerFlags, Flags};
-use crate::token_tracking;
 use crate::write::write;
 
 /// How often all is looked at again; as upstream.
@@ -67,9 +66,7 @@ impl Upkeep {
         if let Err(error) = announced::provide(&self.client, &self.callers, &self.clock).await {
             tracing::warn!(%error, "servers behind this one cannot be told whom to believe");
         }
-        if let Err(error) = token_tracking::provide(&self.client, &self.clock).await {
-            tracing::warn!(%error, "it cannot be told since when uses of tokens are noted");
-        }
+        token_tracking::provide(&self.client, &self.clock).await;
         // an address that only this machine has leads nobody else here
         if self.endpoints && !self.address.is_loopback() {
             self.reconcile(true).await;

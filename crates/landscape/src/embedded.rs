@@ -7,7 +7,9 @@ use gardener_apiserver::authz::{Authorizer, Node, Union};
 use gardener_apiserver::kubernetes::{self, BootstrapError, RecordedError};
 use gardener_apiserver::openapi::Documents;
 use gardener_apiserver::rbac::Rbac;
-use gardener_apiserver::{ClusterConfig, LogicalCluster, ResourceSet, Server};
+use gardener_apiserver::{ClusterConfig, LogicalCluster, ResourceSet, Server, UserInfo};
+
+use crate::token_tracking;
 
 /// Kubernetes' kinds, read once for all embedded clusters.
 #[derive(Clone)]
@@ -46,7 +48,7 @@ impl EmbeddedKubernetes {
         settings: Settings,
     ) -> Result<Arc<LogicalCluster>, BootstrapError> {
         let cluster = server.open(name, self.config(version, settings));
-        kubernetes::bootstrap(&cluster).await?;
+        set_up(server, &cluster).await?;
         Ok(cluster)
     }
 
@@ -66,4 +68,15 @@ impl EmbeddedKubernetes {
             )
         }
     }
+}
+
+/// Makes sure that a cluster has what a fresh one has.
+///
+/// # Errors
+/// When the store refuses.
+pub(crate) async fn set_up(server: &Server, cluster: &LogicalCluster) -> Result<(), BootstrapError> {
+    kubernetes::bootstrap(cluster).await?;
+    let client = server.client(cluster.name(), UserInfo::apiserver());
+    token_tracking::provide(&client, cluster.clock()).await;
+    Ok(())
 }

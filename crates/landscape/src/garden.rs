@@ -17,7 +17,7 @@ use gardener_garden_apiserver::kubeconfig::EntryPoint;
 use gardener_garden_apiserver::{Features, PUBLISHER, admission, definitions, openapi_documents};
 
 use crate::apply::Manifest;
-use crate::embedded::EmbeddedKubernetes;
+use crate::embedded::{EmbeddedKubernetes, set_up};
 use crate::identity::Identity;
 use crate::landscape::LandscapeError;
 
@@ -78,7 +78,7 @@ pub async fn open(
     let settings = identity.authentication(&format!("https://{HOST}"));
     let config = config(kubernetes, settings, &options).map_err(|error| LandscapeError::Garden(error.to_string()))?;
     let cluster = server.open(GARDEN, config);
-    kubernetes::bootstrap(&cluster).await?;
+    set_up(server, &cluster).await?;
     Ok(cluster)
 }
 

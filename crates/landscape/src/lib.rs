@@ -17,6 +17,7 @@ pub mod programs;
 pub mod registration;
 mod seeds;
 pub mod storage;
+pub mod token_tracking;
 
 pub use landscape::{Landscape, LandscapeError, Options, seed_kubeconfig_secret};
 pub use storage::{Storage, StorageError};

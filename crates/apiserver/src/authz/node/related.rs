@@ -80,6 +80,11 @@ pub(crate) fn has_secrets(pod: &Value) -> bool {
     SECRETS.iter().any(|place| any_at(pod, place, &|name| !name.is_empty()))
 }
 
+/// Whether a pod refers to the secret of this name in its namespace.
+pub fn refers_to_secret(pod: &Value, name: &str) -> bool {
+    SECRETS.iter().any(|place| is_at(pod, place, name))
+}
+
 /// Whether a pod refers to some ConfigMap.
 pub(crate) fn has_config_maps(pod: &Value) -> bool {
     CONFIG_MAPS

@@ -525,7 +525,8 @@ pub trait Strategy: Send + Sync + 'static {
         false
     }
 
-    /// Whether the specification fills what is unset elsewhere, such as an object's labels by those of its template.
+    /// Whether the specification fills what is unset elsewhere, such as an object's labels by those of its template, or what a definition's status
+    /// tells of stored versions.
     fn defaults_by_spec(&self) -> bool {
         false
     }

@@ -10,14 +10,13 @@ use crate::question;
 use crate::request::{self, Query, ResourcePath, Target};
 use crate::respond::{self, Body};
 
-/// Refuses a `timeout` that is no duration, but of watches: they last as long as `timeoutSeconds` says.
+/// Refuses a `timeout` that is no duration, but of requests that last: watches end when `timeoutSeconds` says, and others with what they are about.
 pub(crate) fn check(method: &Method, target: &Target, query: &Query) -> Result<(), ApiError> {
     let Some(text) = query.get("timeout") else {
         return Ok(());
     };
-    if let Target::Resource(path) = target
-        && question::verb(method, path, query) == "watch"
-    {
+    let watches = matches!(target, Target::Resource(path) if question::verb(method, path, query) == "watch");
+    if watches || is_lasting(target) {
         return Ok(());
     }
     let parsed = text.parse::<GoDuration>();

@@ -93,6 +93,8 @@ async fn our_answers_are_kube_apiservers() -> anyhow::Result<()> {
             cases.push((name, sequence, found));
         }
     }
+    // where nobody judges writes, some of them take a shorter way
+    cases.sort_by_key(|(_, sequence, _)| brings_judges(sequence));
     let tells_excused = std::env::var_os("GARDENER_TEST_EXCUSED").is_some();
     let mut wrong = futures::stream::iter(cases.iter().enumerate())
         .map(|(number, (name, sequence, recorded))| {
@@ -127,6 +129,12 @@ async fn our_answers_are_kube_apiservers() -> anyhow::Result<()> {
         report.join("\n")
     );
     Ok(())
+}
+
+/// Whether webhooks or policies are set up on the way.
+fn brings_judges(sequence: &Sequence) -> bool {
+    let mut steps = sequence.steps.iter();
+    steps.any(|step| step.request.contains("admissionregistration.k8s.io"))
 }
 
 /// Writes an object and answers the refusal's message; empty when it was not refused.

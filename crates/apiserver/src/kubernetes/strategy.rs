@@ -482,7 +482,7 @@ impl Strategy for Kind {
     }
 
     fn decodes_status_alone(&self) -> bool {
-        true
+        !self.defaults_by_spec
     }
 
     fn metadata_of_status(&self) -> Option<&'static [&'static str]> {
@@ -616,6 +616,12 @@ fn metadata_of_status(group: &str, resource: &str) -> Option<&'static [&'static 
     }
 }
 
+/// See [`Strategy::defaults_by_spec`].
+const DEFAULTS_BY_SPEC: [(&str, &str); 3] = [
+    ("", "replicationcontrollers"),
+    ("batch", "jobs"),
+    ("apiextensions.k8s.io", "customresourcedefinitions"),
+];
 /// Resources whose deletion answers the deleted object, besides those of `resource.k8s.io`.
 const ANSWERS_DELETED: [(&str, &str); 13] = [
     ("", "namespaces"),
@@ -793,7 +799,7 @@ fn kind_of(group: &str, resource: &str) -> Kind {
     kind.pod_spec = pod_spec(group, resource);
     kind.metadata_again = metadata_again(group, resource);
     kind.metadata_again_of_part = metadata_again_of_part(group, resource);
-    kind.defaults_by_spec = matches!((group, resource), ("", "replicationcontrollers") | ("batch", "jobs"));
+    kind.defaults_by_spec = DEFAULTS_BY_SPEC.contains(&(group, resource));
     kind.answers_deleted = ANSWERS_DELETED.contains(&(group, resource)) || group == "resource.k8s.io";
     kind.orphans = match (group, resource) {
         ("batch", "jobs") => Some(Some(

@@ -689,17 +689,19 @@ impl Scope {
         self.commit_with_companions(change, old, Some(object)).await
     }
 
-    /// As [`Scope::commit_put`]; an object that is too large is stored without its managedFields, as upstream does it, and loses them.
+    /// As [`Scope::commit_put`], if need be without the object's managedFields.
     async fn commit_fitting(
         &self,
-        name: &str,
-        expect: Expect,
+        (name, expect): (&str, Expect),
         object: &mut Value,
         unread: Option<&Unread>,
         old: Option<&Value>,
+        too_large: TooLarge,
     ) -> Result<Committed, CommitError> {
         match self.commit_put(name, expect, object, unread, old).await {
-            Err(CommitError::TooLarge { .. }) if meta::take_managed_fields(object).is_some() => {
+            Err(CommitError::TooLarge { .. })
+                if too_large == TooLarge::LosesManagedFields && meta::take_managed_fields(object).is_some() =>
+            {
                 self.commit_put(name, expect, object, unread, old).await
             }
             done => done,
@@ -726,6 +728,15 @@ impl Scope {
             ..Self::of_all(&cluster, definition, "v1")
         }
     }
+}
+
+/// What becomes of an object that is too large to be stored; as upstream, it depends on how it was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum TooLarge {
+    /// It is stored without its managedFields, if that helps: nobody has asked for these.
+    LosesManagedFields,
+    /// It is refused: to own fields is what an apply is for, and other writes do not touch them.
+    IsRefused,
 }
 
 /// The largest request that upstream sends to etcd.

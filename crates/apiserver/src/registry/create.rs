@@ -5,7 +5,7 @@ use gardener_apimachinery::field::ErrorList;
 use gardener_store::{CommitError, Expect, Revision};
 use serde_json::{Value, json};
 
-use super::{Scope, Stored, WriteOptions, Written, commit_failed};
+use super::{Scope, Stored, TooLarge, WriteOptions, Written, commit_failed};
 use crate::authz::{self, Attributes, Decision};
 use crate::decode::Source;
 use crate::definition::{Context, Draft, Nameless, Operation};
@@ -17,8 +17,10 @@ use crate::user::UserInfo;
 pub(super) enum AskedBy {
     /// To be made: that this is allowed was looked at before.
     Create,
-    /// To be as it is told, by an update or an apply: whoever may do that need not be allowed to make one.
-    Write,
+    /// To be as it is told, by an update: whoever may do that need not be allowed to make one.
+    Update,
+    /// To be as it is told, by an apply; as an update.
+    Apply,
 }
 
 /// How often what the server chooses is chosen anew if it is taken.
@@ -235,7 +237,7 @@ impl Scope {
             }
             warnings.extend(self.definition.strategy.warnings(context, &candidate, None));
             self.definition.canonicalize(&mut candidate);
-            if asked_by == AskedBy::Write {
+            if asked_by != AskedBy::Create {
                 self.check_may_create(context.user).await?;
             }
             let candidate = scope
@@ -274,7 +276,11 @@ impl Scope {
             if let Some(as_stored) = scope.as_stored(&candidate).await? {
                 candidate = as_stored;
             }
-            let committed = self.commit_fitting(&name, Expect::Absent, &mut candidate, None, None);
+            let too_large = match asked_by {
+                AskedBy::Create | AskedBy::Update => TooLarge::LosesManagedFields,
+                AskedBy::Apply => TooLarge::IsRefused,
+            };
+            let committed = self.commit_fitting((&name, Expect::Absent), &mut candidate, None, None, too_large);
             match committed.await {
                 Ok(done) => {
                     let mut stored = Stored::by(done, candidate.into());
@@ -355,6 +361,7 @@ mod tests {
 
     use super::*;
     use crate::cluster::LogicalCluster;
+    use crate::registry::PatchKind;
 
     /// What is stored of a config map with so many keys, created and then written again, where objects may have 4,096 bytes.
     async fn written(keys: usize) -> [Result<Value, String>; 2] {
@@ -379,6 +386,31 @@ mod tests {
         let own = all.at("default", "a");
         let updated = own.update(with(keys + 1), &Source::default(), &options, None).await;
         [told(created), told(updated)]
+    }
+
+    /// Nobody applies a configuration without owning its fields.
+    #[tokio::test]
+    async fn what_is_applied_keeps_its_managed_fields() {
+        let cluster = LogicalCluster::in_memory_with(gardener_store::Options {
+            max_value: 4096,
+            ..Default::default()
+        });
+        let own = Scope::of_kind(cluster, "", "configmaps").at("default", "a");
+        let options = WriteOptions {
+            field_manager: "m".into(),
+            ..WriteOptions::default()
+        };
+        let applied = async |keys: usize| {
+            let data: Map<String, Value> = (0..keys).map(|at| (format!("a-longer-key-{at}"), json!("v"))).collect();
+            let config = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": data});
+            let body = config.to_string().into();
+            let written = own.patch(PatchKind::Apply, &body, &options).await;
+            written.map(drop).map_err(|error| error.message().to_owned())
+        };
+        let too_large = Err("etcdserver: request is too large".to_owned());
+        assert_eq!(applied(100).await, too_large);
+        assert_eq!(applied(20).await, Ok(()));
+        assert_eq!(applied(100).await, too_large);
     }
 
     #[tokio::test]

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::update::{Attempt, goes_away};
-use super::{ListQuery, Page, RETRIES, Scope, Stored};
+use super::{ListQuery, Page, RETRIES, Scope, Stored, TooLarge};
 use crate::definition::Operation;
 use crate::options::wrong_dry_run;
 use crate::{meta, object};
@@ -171,7 +171,10 @@ impl Scope {
                 self.to_requested(&mut last).await?;
                 return Ok(Deleted::Gone(last));
             }
-            match self.store_change(found, object.into(), options.is_dry_run()).await {
+            match self
+                .store_change(found, object.into(), options.is_dry_run(), TooLarge::IsRefused)
+                .await
+            {
                 Ok(stored) => {
                     if !options.is_dry_run() && self.cluster.defines_custom_resources(&self.definition) {
                         crate::crd::termination::begin(&self.cluster, &self.name);

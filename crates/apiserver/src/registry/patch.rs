@@ -527,7 +527,7 @@ impl Scope {
         meta::set(&mut object, "resourceVersion", None);
         meta::set(&mut object, "managedFields", managed);
         self.to_stored(&mut object).await?;
-        self.create_owned(object, context, options, warnings, AskedBy::Write)
+        self.create_owned(object, context, options, warnings, AskedBy::Apply)
             .await
     }
 }

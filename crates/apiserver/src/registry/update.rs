@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use super::create::AskedBy;
 use super::found::{Beside, Found};
 use super::read::sent_revision;
-use super::{RETRIES, Scope, Stored, WriteOptions, Written, commit_failed};
+use super::{RETRIES, Scope, Stored, TooLarge, WriteOptions, Written, commit_failed};
 use crate::decode::Source;
 use crate::definition::{Context, Definition, Draft, Operation};
 use crate::kubernetes::layout::place_of;
@@ -98,7 +98,7 @@ impl Scope {
                     meta::set(&mut object, "resourceVersion", None);
                 }
                 self.to_stored(&mut object).await?;
-                let asked_by = AskedBy::Write;
+                let asked_by = AskedBy::Update;
                 return self.create_accepted(object, context, options, warnings, asked_by).await;
             };
             let found = match found.take().filter(|found| found.revision == entry.mod_revision) {
@@ -145,6 +145,10 @@ impl Scope {
         warnings: &mut Vec<String>,
         (wanted, track_fields): (Wanted<'_>, bool),
     ) -> Result<Stored, Attempt> {
+        let too_large = match track_fields {
+            true => TooLarge::LosesManagedFields,
+            false => TooLarge::IsRefused,
+        };
         let strategy = &self.definition.strategy;
         let old = &found.object;
         let has_status = self.definition.stored_version().is_some_and(|version| version.status);
@@ -283,11 +287,17 @@ impl Scope {
             )
             .await?
             .unwrap_or_default();
-        self.store_change(found, object, options.dry_run).await
+        self.store_change(found, object, options.dry_run, too_large).await
     }
 
     /// Commits a decided change: nothing when it changes nothing, a removal when it took the last finalizer of an object in deletion.
-    pub(super) async fn store_change(&self, found: Found, object: Draft, dry_run: bool) -> Result<Stored, Attempt> {
+    pub(super) async fn store_change(
+        &self,
+        found: Found,
+        object: Draft,
+        dry_run: bool,
+        too_large: TooLarge,
+    ) -> Result<Stored, Attempt> {
         let Found {
             revision,
             object: old,
@@ -331,7 +341,8 @@ impl Scope {
                     object.clone_from(&old);
                 }
                 object = self.as_stored(&object).await?.unwrap_or(object);
-                let done = self.commit_fitting(&self.name, expect, &mut object, unread.as_deref(), Some(&old));
+                let place = (self.name.as_str(), expect);
+                let done = self.commit_fitting(place, &mut object, unread.as_deref(), Some(&old), too_large);
                 let done = done.await.map_err(Attempt::from_commit)?;
                 self.cluster.written(&self.definition);
                 Stored::by(done, whole(object))
@@ -381,7 +392,10 @@ impl Scope {
             }
             self.definition.canonicalize(&mut object);
         }
-        match self.store_change(found, object, options.dry_run).await {
+        match self
+            .store_change(found, object, options.dry_run, TooLarge::IsRefused)
+            .await
+        {
             Ok(stored) => Ok(Some(stored.object.into_json())),
             Err(Attempt::Raced) => Ok(None),
             Err(Attempt::Refused(error)) => Err(error),

@@ -155,9 +155,7 @@ impl Layout for EtcdLayout {
         if !object.is_object() {
             return Err("it is no object".to_owned());
         }
-        // JSON of today's version says all that it has to: what it leaves out was left out by who wrote it
-        let is_binary = value.starts_with(protobuf::MAGIC);
-        if let Some(definition) = definition.filter(|definition| is_binary || !is_of_today(definition, &object)) {
+        if let Some(definition) = definition {
             as_stored(definition, &mut object)?;
         }
         Ok(object::encode(&object))
@@ -180,14 +178,6 @@ fn is_of_stored_version(definition: &Definition, value: &[u8]) -> bool {
     let told = value.strip_prefix(b"{\"apiVersion\":\"");
     let told = stored.and_then(|stored| told?.strip_prefix(stored.as_bytes()));
     told.is_some_and(|rest| rest.starts_with(b"\""))
-}
-
-/// Whether an object is of the version that is stored today.
-fn is_of_today(definition: &Definition, object: &Value) -> bool {
-    let stored = definition
-        .stored_version()
-        .map(|stored| definition.api_version(&stored.name));
-    stored.is_some_and(|stored| meta::text(object, "/apiVersion") == stored)
 }
 
 /// Brings a built-in object that another server wrote into the form in which we store it.

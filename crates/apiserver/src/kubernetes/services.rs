@@ -31,6 +31,7 @@ pub(super) fn kind(mut kind: Kind) -> Kind {
         }
         Ok(())
     };
+    kind.default_stored = families::fill_stored;
     kind.reserve = |context, service| allocation::allocate(context, service, None);
     kind.prepare_update = |context, service, old| {
         drop_what_type_has_not(service, old);

@@ -59,6 +59,37 @@ pub(super) fn follow_address(spec: &mut Map<String, Value>, old: Option<&Value>)
     }
 }
 
+/// Fills in what a service lacks that was stored before there were lists of addresses and families. Those of a headless one are told as where IPv4
+/// comes first.
+pub(super) fn fill_stored(service: &mut Value) {
+    let Some(spec) = service.get_mut("spec").and_then(Value::as_object_mut) else {
+        return;
+    };
+    if text_of(spec, "type") == "ExternalName" {
+        spec.remove("internalTrafficPolicy");
+    }
+    follow_address(spec, None);
+    if text_of(spec, "type") == "ExternalName" || !texts(spec, "ipFamilies").is_empty() {
+        return;
+    }
+    let has_selector = spec
+        .get("selector")
+        .and_then(Value::as_object)
+        .is_some_and(|own| !own.is_empty());
+    let families = match is_headless(spec) {
+        true if has_selector => vec!["IPv4"],
+        true => vec!["IPv4", "IPv6"],
+        false => texts(spec, "clusterIPs").iter().map(|own| family(own)).collect(),
+    };
+    let policy = match families.len() {
+        0 => return,
+        1 => "SingleStack",
+        _ => "RequireDualStack",
+    };
+    spec.insert("ipFamilies".to_owned(), json!(families));
+    spec.insert("ipFamilyPolicy".to_owned(), policy.into());
+}
+
 /// What is wrong with addresses, families and their policy, before any is chosen.
 pub(super) fn validate(spec: &Map<String, Value>, known: &[String]) -> ErrorList {
     let mut errors = ErrorList::new();
@@ -318,6 +349,41 @@ mod tests {
         };
         let errors = validate_change(&service(new), &service(old));
         errors.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn services_of_old_have_lists_as_well() {
+        for (spec, expected) in [
+            (
+                json!({"type": "ClusterIP", "clusterIP": "10.0.0.1"}),
+                json!([["10.0.0.1"], ["IPv4"], "SingleStack"]),
+            ),
+            (
+                json!({"type": "NodePort", "clusterIP": "fd00::1", "clusterIPs": ["fd00::1"]}),
+                json!([["fd00::1"], ["IPv6"], "SingleStack"]),
+            ),
+            (
+                json!({"type": "ClusterIP", "clusterIP": "None"}),
+                json!([["None"], ["IPv4", "IPv6"], "RequireDualStack"]),
+            ),
+            (
+                json!({"type": "ClusterIP", "clusterIP": "None", "selector": {"a": "b"}}),
+                json!([["None"], ["IPv4"], "SingleStack"]),
+            ),
+            (
+                json!({"type": "ExternalName", "externalName": "a.b"}),
+                json!([null, null, null]),
+            ),
+            (
+                json!({"type": "ClusterIP", "clusterIP": "10.0.0.1", "clusterIPs": ["10.0.0.1"], "ipFamilies": ["IPv4"], "ipFamilyPolicy": "PreferDualStack"}),
+                json!([["10.0.0.1"], ["IPv4"], "PreferDualStack"]),
+            ),
+        ] {
+            let mut service = json!({"spec": spec});
+            fill_stored(&mut service);
+            let told = ["clusterIPs", "ipFamilies", "ipFamilyPolicy"].map(|key| service["spec"][key].clone());
+            assert_eq!(json!(told), expected, "{spec}");
+        }
     }
 
     #[test]

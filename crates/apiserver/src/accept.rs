@@ -96,6 +96,30 @@ struct Clause<'a> {
     parameters: Vec<(&'a str, &'a str)>,
 }
 
+/// What a clause of an `Accept` header asks for within its media type.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Asked<'a> {
+    /// The kind that the answer is to be of (`as`).
+    pub kind: Option<&'a str>,
+    /// That kind's group (`g`).
+    pub group: &'a str,
+    /// That kind's version (`v`).
+    pub version: &'a str,
+    /// What the answer is a stream of.
+    pub stream: &'a str,
+    /// The version of the server (`sv`).
+    pub server_version: &'a str,
+    /// Whether JSON is to be indented.
+    pub pretty: bool,
+}
+
+impl Asked<'_> {
+    /// Whether the answer is to be of a kind other than the object's.
+    pub fn transforms(&self) -> bool {
+        self.kind.is_some() || !self.group.is_empty() || !self.version.is_empty()
+    }
+}
+
 impl Wanted {
     /// Reads a request's headers and query.
     pub fn of(headers: &HeaderMap, query: &str) -> Self {
@@ -120,6 +144,16 @@ impl Wanted {
     fn accepted(&self) -> Option<&str> {
         let text = self.accept.as_ref().and_then(|accept| accept.to_str().ok());
         text.filter(|text| !text.is_empty())
+    }
+
+    /// What `take` makes of the best clause of the client and of the media type's place among those offered. Whoever says nothing takes all.
+    pub(crate) fn find<T>(&self, offered: &[&str], take: impl Fn(usize, Asked<'_>) -> Option<T>) -> Option<T> {
+        clauses(self.accepted().unwrap_or("*/*")).iter().find_map(|clause| {
+            let taken = offered.iter().enumerate().filter(|(_, own)| clause.takes(own));
+            let mut asked = clause.asked();
+            asked.pretty |= self.pretty;
+            taken.map(|(place, _)| place).find_map(|place| take(place, asked))
+        })
     }
 
     /// Refuses clients that accept no media type of a built-in resource's route, before it is looked at what they want in it.
@@ -168,30 +202,38 @@ impl Accept {
     /// # Errors
     /// 406 when none is.
     pub fn choose(wanted: &Wanted, offer: Offer) -> Result<Self, ApiError> {
-        let plain = Self {
-            pretty: wanted.pretty,
-            ..Self::JSON
-        };
-        let Some(text) = wanted.accepted() else {
-            return Ok(plain);
-        };
-        for clause in clauses(text) {
-            for (media_type, encoding) in MEDIA_TYPES
-                .iter()
-                .zip([Encoding::Json, Encoding::Yaml, Encoding::Protobuf])
-            {
-                let (kind, subtype) = media_type.split_once('/').unwrap_or_default();
-                let fits = match (clause.kind, clause.subtype) {
-                    ("*", "*") => true,
-                    (own, "*") => own == kind,
-                    own => own == (kind, subtype),
-                };
-                if let Some(chosen) = fits.then(|| clause.with(encoding, plain, offer)).flatten() {
-                    return Ok(chosen);
-                }
-            }
+        let encodings = [Encoding::Json, Encoding::Yaml, Encoding::Protobuf];
+        let found = wanted.find(&MEDIA_TYPES, |place, asked| {
+            Self::of(*encodings.get(place)?, &asked, offer)
+        });
+        found.ok_or_else(|| ApiError::not_acceptable(&MEDIA_TYPES))
+    }
+
+    /// What a clause asks of an encoding. `None`: something that is not offered.
+    fn of(encoding: Encoding, asked: &Asked<'_>, offer: Offer) -> Option<Self> {
+        let streams = matches!(asked.stream, "" | "watch") && (asked.stream.is_empty() || encoding != Encoding::Yaml);
+        if !streams || !matches!(asked.server_version, "" | "v1") {
+            return None;
         }
-        Err(ApiError::not_acceptable(&MEDIA_TYPES))
+        let shape = match asked.kind {
+            _ if !asked.transforms() => Shape::Object,
+            _ if !offer.shapes || asked.group != "meta.k8s.io" || !matches!(asked.version, "v1" | "v1beta1") => {
+                return None;
+            }
+            Some("Table") if offer.tables && encoding != Encoding::Protobuf => Shape::Table,
+            Some("PartialObjectMetadata") => Shape::Metadata,
+            Some("PartialObjectMetadataList") => Shape::MetadataList,
+            _ => return None,
+        };
+        if shape == Shape::Object && encoding == Encoding::Protobuf && !offer.protobuf {
+            return None;
+        }
+        Some(Self {
+            shape,
+            encoding,
+            pretty: asked.pretty && encoding == Encoding::Json,
+            beta: asked.version == "v1beta1",
+        })
     }
 
     /// As [`Accept::choose`], for a watch.
@@ -233,40 +275,31 @@ impl Accept {
     }
 }
 
-impl Clause<'_> {
-    /// What this clause asks of an encoding. `None`: something that is not offered.
-    fn with(&self, encoding: Encoding, plain: Accept, offer: Offer) -> Option<Accept> {
-        let (mut kind, mut group, mut version) = (None, "", "");
-        let mut pretty = false;
+impl<'a> Clause<'a> {
+    /// Whether this clause takes a media type.
+    fn takes(&self, media_type: &str) -> bool {
+        let (kind, subtype) = media_type.split_once('/').unwrap_or_default();
+        match (self.kind, self.subtype) {
+            ("*", "*") => true,
+            (own, "*") => own == kind,
+            own => own == (kind, subtype),
+        }
+    }
+
+    fn asked(&self) -> Asked<'a> {
+        let mut asked = Asked::default();
         for (key, value) in &self.parameters {
             match *key {
-                "as" => kind = Some(*value),
-                "g" => group = value,
-                "v" => version = value,
-                "stream" if !value.is_empty() && (*value != "watch" || encoding == Encoding::Yaml) => return None,
-                "pretty" => pretty = *value == "1",
-                "sv" if !value.is_empty() && *value != "v1" => return None,
+                "as" => asked.kind = Some(*value),
+                "g" => asked.group = value,
+                "v" => asked.version = value,
+                "stream" => asked.stream = value,
+                "pretty" => asked.pretty = *value == "1",
+                "sv" => asked.server_version = value,
                 _ => {}
             }
         }
-        let transforms = kind.is_some() || !group.is_empty() || !version.is_empty();
-        let shape = match kind {
-            _ if !transforms => Shape::Object,
-            _ if !offer.shapes || group != "meta.k8s.io" || !matches!(version, "v1" | "v1beta1") => return None,
-            Some("Table") if offer.tables && encoding != Encoding::Protobuf => Shape::Table,
-            Some("PartialObjectMetadata") => Shape::Metadata,
-            Some("PartialObjectMetadataList") => Shape::MetadataList,
-            _ => return None,
-        };
-        if shape == Shape::Object && encoding == Encoding::Protobuf && !offer.protobuf {
-            return None;
-        }
-        Some(Accept {
-            shape,
-            encoding,
-            pretty: (plain.pretty || pretty) && encoding == Encoding::Json,
-            beta: version == "v1beta1",
-        })
+        asked
     }
 }
 
@@ -274,13 +307,8 @@ impl Clause<'_> {
 pub(crate) fn preferred<T: Copy>(headers: &HeaderMap, offered: &[(&str, T)]) -> Option<T> {
     let text = headers.get(ACCEPT).and_then(|value| value.to_str().ok());
     let text = text.filter(|text| !text.is_empty()).unwrap_or("*/*");
-    let fits = |clause: &Clause<'_>, media_type: &str| {
-        let named = media_type.split_once('/');
-        let part = |wanted: &str, own: &str| wanted == "*" || wanted == own;
-        named.is_some_and(|(kind, subtype)| part(clause.kind, kind) && part(clause.subtype, subtype))
-    };
     clauses(text).iter().find_map(|clause| {
-        let found = offered.iter().find(|(media_type, _)| fits(clause, media_type));
+        let found = offered.iter().find(|(media_type, _)| clause.takes(media_type));
         found.map(|(_, own)| *own)
     })
 }

@@ -129,6 +129,8 @@ pub struct ClusterConfig {
     pub audit: Option<Arc<Audit>>,
     /// By which ways it reaches other servers.
     pub egress: Arc<Egress>,
+    /// What `/flagz` tells: the flags of the server's command line, and their values. It is not served without.
+    pub flags: Option<Arc<BTreeMap<String, String>>>,
 }
 
 impl ClusterConfig {
@@ -152,6 +154,7 @@ impl ClusterConfig {
             node_ports: NODE_PORTS,
             audit: None,
             egress: Arc::default(),
+            flags: None,
         }
     }
 }
@@ -167,6 +170,7 @@ pub struct LogicalCluster {
     /// What shares this cluster, for work that outlives a reference.
     itself: Weak<LogicalCluster>,
     name: String,
+    opened: Timestamp,
     shared: Shared,
     config: ClusterConfig,
     custom: ArcSwap<ResourceSet>,
@@ -200,6 +204,7 @@ impl LogicalCluster {
         let cluster = Arc::new_cyclic(|itself| Self {
             itself: itself.clone(),
             name: name.to_owned(),
+            opened: shared.clock.now(),
             shared,
             config,
             custom: ArcSwap::default(),
@@ -241,6 +246,11 @@ impl LogicalCluster {
     /// The cluster's name; `*` stands for all clusters and is never one.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Since when it is served.
+    pub(crate) fn opened(&self) -> Timestamp {
+        self.opened
     }
 
     /// Where objects are.

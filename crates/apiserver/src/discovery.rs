@@ -23,6 +23,7 @@ use crate::oidc;
 use crate::respond::{self, Body, tags};
 use crate::reviews;
 use crate::user::{AUTHENTICATED, UserInfo};
+use crate::zpages;
 
 /// Whether everybody with credentials may read a path.
 pub fn is_public(path: &str, user: &UserInfo) -> bool {
@@ -104,7 +105,7 @@ enum Found {
 }
 
 /// What `/` lists: all paths that are served, but for those of resources. As upstream, sorted.
-fn root_paths(cluster: &LogicalCluster) -> Vec<String> {
+pub(crate) fn root_paths(cluster: &LogicalCluster) -> Vec<String> {
     let always = [
         "/api",
         "/api/v1",
@@ -126,6 +127,7 @@ fn root_paths(cluster: &LogicalCluster) -> Vec<String> {
         paths.extend(oidc::PATHS.map(str::to_owned));
     }
     paths.extend(health::paths(cluster));
+    paths.extend(zpages::paths(cluster));
     paths.sort();
     paths
 }

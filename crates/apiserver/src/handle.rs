@@ -36,7 +36,7 @@ use crate::user::UserInfo;
 use crate::webhooks::conversion;
 use crate::{
     bindings, connect, discovery, health, object, oidc, openapi, reviews, route, scale, subresource, time_limit, watch,
-    watch_end,
+    watch_end, zpages,
 };
 
 /// By what a request is found again in audit logs.
@@ -340,6 +340,9 @@ impl Call {
                 true => Ok(answer),
                 false => Err(ApiError::method_not_allowed()),
             };
+        }
+        if let Some(answer) = zpages::answer(&self.cluster, path, &self.wanted) {
+            return answer;
         }
         if let Some(answer) = health::answer(&self.cluster, path, &self.query).await {
             return Ok(answer);

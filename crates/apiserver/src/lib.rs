@@ -78,6 +78,7 @@ pub mod watch;
 mod watch_end;
 pub mod webhooks;
 mod yaml;
+mod zpages;
 
 pub use cluster::{ClusterConfig, LogicalCluster, ResourceSet, Shared};
 pub use copies::CopyError;

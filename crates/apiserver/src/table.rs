@@ -305,7 +305,15 @@ pub fn partial(metadata: Value, meta_version: &str) -> Value {
 
 /// Writes metadata as `PartialObjectMetadata`.
 pub fn put_metadata(out: &mut BytesMut, definition: &Definition, metadata: &[u8], meta_version: &str) {
-    out.put_slice(format!("{{\"kind\":\"{PARTIAL}\",\"apiVersion\":\"{meta_version}\",\"metadata\":").as_bytes());
+    for text in [
+        "{\"kind\":\"",
+        PARTIAL,
+        "\",\"apiVersion\":\"",
+        meta_version,
+        "\",\"metadata\":",
+    ] {
+        out.put_slice(text.as_bytes());
+    }
     let made = definition.strategy.made_annotations();
     // most kinds have none
     let parsed = if made.is_empty() {

@@ -12,6 +12,7 @@ mod others;
 mod port_range;
 mod runtime_config;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use clap::{Args, Command};
@@ -22,7 +23,7 @@ pub use audit::AuditFlags;
 pub use authentication::AuthenticationFlags;
 pub use authorization::AuthorizationFlags;
 pub use groups::{AdmissionFlags, CallerFlags, EndingFlags, EtcdFlags, NamedCertificate, ServingFlags};
-pub use line::{FlagError, Program, Switch};
+pub use line::{FlagError, Line, Program, Switch};
 pub use port_range::PortRange;
 pub use runtime_config::RuntimeConfig;
 
@@ -111,6 +112,9 @@ pub struct Flags {
     /// How much to log: 0 warnings, 2 what happens, 4 and more everything.
     #[arg(long, short, default_value = "0", value_name = "LEVEL")]
     pub v: u8,
+    /// All flags with their values, for people to look at.
+    #[arg(skip)]
+    pub told: BTreeMap<String, String>,
 }
 
 /// What this server is called by, and what it says of itself.
@@ -135,8 +139,11 @@ pub fn command() -> Command {
 /// # Errors
 /// [`FlagError`].
 pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Flags, FlagError> {
-    let (flags, _) = PROGRAM.parse(command(), arguments, Flags::errors)?;
-    Ok(flags)
+    let line = PROGRAM.parse(command(), arguments, Flags::errors)?;
+    Ok(Flags {
+        told: line.values,
+        ..line.flags
+    })
 }
 
 /// The admission plugins that upstream knows.

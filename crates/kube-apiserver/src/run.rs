@@ -176,6 +176,7 @@ fn narrow(config: &mut ClusterConfig, flags: &Flags) {
 /// The cluster's setup as flags want it.
 fn with_flags(mut config: ClusterConfig, flags: &Flags) -> ClusterConfig {
     config.watch_timeout = flags.serving.ending.watch_timeout();
+    config.flags = Some(Arc::new(flags.told.clone()));
     config.node_ports = flags.service_node_port_range.0.clone();
     // pods here may run on real nodes
     let accounts = ServiceAccountPlugin { mounts_tokens: true };

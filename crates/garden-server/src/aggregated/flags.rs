@@ -117,7 +117,8 @@ pub fn command() -> Command {
 /// # Errors
 /// [`FlagError`].
 pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<(Flags, Vec<String>), FlagError> {
-    PROGRAM.parse(command(), arguments, Flags::errors)
+    let line = PROGRAM.parse(command(), arguments, Flags::errors)?;
+    Ok((line.flags, line.idle))
 }
 
 impl Flags {

@@ -85,8 +85,8 @@ pub fn command() -> Command {
 /// # Errors
 /// [`FlagError`].
 pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Flags, FlagError> {
-    let (flags, _) = PROGRAM.parse(command(), arguments, Flags::errors)?;
-    Ok(flags)
+    let line = PROGRAM.parse(command(), arguments, Flags::errors)?;
+    Ok(line.flags)
 }
 
 impl Flags {

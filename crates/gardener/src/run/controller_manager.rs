@@ -70,7 +70,8 @@ pub enum RunError {
 /// # Errors
 /// [`FlagError`].
 pub fn read(arguments: impl IntoIterator<Item = String>) -> Result<Setup, FlagError> {
-    let (flags, _) = PROGRAM.parse(PROGRAM.command::<Flags>(), arguments, |_: &Flags| Vec::new())?;
+    let line = PROGRAM.parse(PROGRAM.command::<Flags>(), arguments, |_: &Flags| Vec::new())?;
+    let flags = line.flags;
     let (configuration, without_effect) = match &flags.config {
         Some(path) => read_file(path).map_err(|why| FlagError::Invalid(vec![why]))?,
         None => {

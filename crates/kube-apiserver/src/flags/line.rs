@@ -1,5 +1,7 @@
 //! Command lines as upstream's programs read them: how flags are spelled, which are accepted without effect, and which are refused.
 
+use std::collections::BTreeMap;
+
 use clap::builder::{TypedValueParser, ValueParser};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
@@ -50,6 +52,17 @@ pub struct Others {
     pub refused: &'static [&'static str],
 }
 
+/// A command line that was read.
+#[derive(Debug)]
+pub struct Line<F> {
+    /// The flags that do something.
+    pub flags: F,
+    /// Which flags were given that do nothing.
+    pub idle: Vec<String>,
+    /// All that do something, and others that were given, with their values in Go's spelling.
+    pub values: BTreeMap<String, String>,
+}
+
 /// A program that takes upstream's flags.
 #[derive(Clone, Copy, Debug)]
 pub struct Program {
@@ -75,7 +88,7 @@ impl Program {
         self.others.add(command).about(self.about).long_about(self.about)
     }
 
-    /// Reads the arguments behind the program's name by the command that [`Program::command`] gave, and tells which flags were given that do nothing.
+    /// Reads the arguments behind the program's name by the command that [`Program::command`] gave.
     ///
     /// # Errors
     /// [`FlagError`]; `check` tells what else is wrong with flags.
@@ -84,7 +97,8 @@ impl Program {
         command: Command,
         arguments: impl IntoIterator<Item = String>,
         check: impl FnOnce(&F) -> Vec<String>,
-    ) -> Result<(F, Vec<String>), FlagError> {
+    ) -> Result<Line<F>, FlagError> {
+        let known: Vec<Arg> = command.get_arguments().cloned().collect();
         let files: Vec<String> = command
             .get_arguments()
             .filter(|own| names_file(own))
@@ -103,11 +117,39 @@ impl Program {
         let mut errors = self.others.refusals(&matches);
         errors.extend(check(&flags));
         match errors.is_empty() {
-            true => Ok((flags, self.others.given(&matches))),
+            true => Ok(Line {
+                flags,
+                idle: self.others.given(&matches),
+                values: known.iter().filter_map(|flag| self.value(flag, &matches)).collect(),
+            }),
             false => Err(FlagError::Invalid(errors)),
         }
     }
+
+    /// A flag and its value as Go spells it: lists in brackets. None for a flag without effect that was not given.
+    fn value(&self, flag: &Arg, matches: &ArgMatches) -> Option<(String, String)> {
+        let name = flag.get_long()?.to_owned();
+        let id = flag.get_id().as_str();
+        let is_idle = self.others.all().any(|own| own == name);
+        if is_idle && matches.value_source(id) != Some(ValueSource::CommandLine) {
+            return None;
+        }
+        let given = matches.get_raw(id).into_iter().flatten();
+        let values: Vec<_> = given.map(|value| value.to_string_lossy()).collect();
+        let value = match flag.get_action() {
+            ArgAction::SetTrue => matches.get_flag(id).to_string(),
+            _ if flag.get_value_parser().type_id() == ValueParser::bool().type_id() => {
+                matches.get_one::<bool>(id).map(bool::to_string).unwrap_or_default()
+            }
+            ArgAction::Append if !is_idle && !NO_LISTS.contains(&name.as_str()) => format!("[{}]", values.join(",")),
+            _ => values.join(","),
+        };
+        Some((name, value))
+    }
 }
+
+/// Flags whose values are no lists to upstream, though some have commas.
+const NO_LISTS: [&str; 2] = ["runtime-config", "service-cluster-ip-range"];
 
 /// Whether a flag's value is the name of a file.
 fn names_file(flag: &Arg) -> bool {
@@ -146,6 +188,17 @@ impl Others {
         command.args(switches).args(values).args(others)
     }
 
+    /// Those that are accepted without effect.
+    fn idle(&self) -> impl Iterator<Item = &'static str> {
+        let lists = self.switches.iter().chain(self.values);
+        lists.copied().flatten().copied()
+    }
+
+    /// All of them.
+    fn all(&self) -> impl Iterator<Item = &'static str> {
+        self.idle().chain(self.refused.iter().copied())
+    }
+
     /// What to say of flags that were given, but are not supported. An empty value asks for nothing.
     fn refusals(&self, matches: &ArgMatches) -> Vec<String> {
         let given = |name: &str| {
@@ -160,8 +213,9 @@ impl Others {
 
     /// The flags that were given without effect.
     fn given(&self, matches: &ArgMatches) -> Vec<String> {
-        let names = self.switches.iter().chain(self.values).copied().flatten();
-        let given = names.filter(|name| matches.value_source(name) == Some(ValueSource::CommandLine));
+        let given = self
+            .idle()
+            .filter(|name| matches.value_source(name) == Some(ValueSource::CommandLine));
         given.map(|name| format!("--{name}")).collect()
     }
 }

@@ -41,6 +41,35 @@ fn flags_are_read_as_upstream_reads_them() {
 }
 
 #[test]
+fn flags_are_told_as_upstream_tells_them() {
+    let flags = read(&format!(
+        "{NEEDED} --enable-bootstrap-token-auth=T --authorization-mode=Node,RBAC --service_cluster_ip_range=10.1.0.0/16,fd00::/108 \
+         --runtime-config=api/beta=true --service-account-issuer=https://b --secure-port=7443 --secure-port=8443 --allow-privileged"
+    ));
+    let told = flags.unwrap().told;
+    for (flag, expected) in [
+        ("enable-bootstrap-token-auth", "true"),
+        ("authorization-mode", "[Node,RBAC]"),
+        ("service-cluster-ip-range", "10.1.0.0/16,fd00::/108"),
+        ("runtime-config", "api/beta=true"),
+        ("service-account-issuer", "[https://a,https://b]"),
+        ("secure-port", "8443"),
+        ("event-ttl", "1h0m0s"),
+        ("egress-selector-config-file", ""),
+        ("enable-admission-plugins", "[]"),
+        ("version", "false"),
+        ("allow-privileged", "true"),
+    ] {
+        assert_eq!(told.get(flag).map(String::as_str), Some(expected), "{flag}");
+    }
+    assert_eq!(
+        told.get("enable-logs-handler"),
+        None,
+        "it does nothing here, and was not given"
+    );
+}
+
+#[test]
 fn what_is_wrong_is_told() {
     let table = [
         ("--secure-port=6443".to_owned(), "--etcd-servers must be specified"),

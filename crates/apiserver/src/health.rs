@@ -18,7 +18,7 @@ use crate::respond::{self, Body};
 const STORE_PATIENCE: Duration = Duration::from_secs(2);
 
 /// What is checked, under kube-apiserver's names and in its order. What it does after its start (roles, namespaces, informers, controllers) is done
-/// here before a cluster is served; what needs no work here (requests do not queue, addresses are not repaired) always is well.
+/// here before a cluster is served; what needs no work here (requests do not queue), or none before others are served (addresses are repaired), always is well.
 const CHECKS: [&str; 34] = [
     "ping",
     "log",

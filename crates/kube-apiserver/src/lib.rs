@@ -1,13 +1,14 @@
 //! kube-apiserver: one Kubernetes cluster on an etcd of its own, with upstream's flags; what envtest starts, or a Deployment of the real one.
 //!
 //! The API machinery is in `apiserver`, the store in `store`; here is what makes them a server that stands alone: flags ([`flags`]), certificates
-//! ([`serving`]), the way to etcd ([`storage`]), who may come in ([`access`], `authentication`), who says what they may do (`authorization`), by which ways it reaches others ([`egress`]), what is told of requests ([`audit`]), what upstream's server keeps up by itself (`upkeep`),
+//! ([`serving`]), the way to etcd ([`storage`]), who may come in ([`access`], `authentication`), who says what they may do (`authorization`), by which ways it reaches others ([`egress`]), what is told of requests ([`audit`]), what upstream's server keeps up by itself (`upkeep`, `address_repair`),
 //! and the order in which all of it ends ([`running`]). No controllers.
 //!
 //! [`audit`], [`egress`], [`flags::groups`], [`flags::line`], [`running`], [`serving`] and [`storage`] are for every server that stands alone: `garden-server` is made of them, too.
 #![forbid(unsafe_code)]
 
 pub mod access;
+mod address_repair;
 pub mod admission_configuration;
 mod announced;
 pub mod audit;

@@ -26,7 +26,7 @@ use crate::identity_lease::IdentityLease;
 use crate::running::Running;
 use crate::serving::{self, Bundles, Serving, ServingError};
 use crate::storage::{self, StorageError};
-use crate::{CLUSTER, VERSION, identity_lease, upkeep};
+use crate::{CLUSTER, VERSION, address_repair, identity_lease, upkeep};
 
 /// Host names of a serving certificate that is made here.
 const HOSTS: [&str; 4] = [
@@ -121,11 +121,12 @@ pub async fn run(flags: Flags, stop: CancellationToken) -> Result<(), RunError> 
         &chance.uid(),
         SocketAddr::new(flags.serving.advertised(), flags.serving.port()).to_string(),
     );
-    let upkeep = Arc::new(upkeep::Upkeep::new(own.clone(), store, &flags, clock));
+    let upkeep = Arc::new(upkeep::Upkeep::new(own.clone(), store, &flags, clock.clone()));
     upkeep.once().await;
     let (follower, keeper) = (Arc::clone(&cluster), Arc::clone(&upkeep));
     let audited = Arc::clone(&cluster);
     running.aside(async move { follower.follow_custom_resources().await });
+    running.aside(address_repair::run(own.clone(), clock, running.background()));
     running.aside(aggregation::run(cluster, own, running.background()));
     running.aside(async move { keeper.keep().await });
     let living = Arc::clone(&identity);

@@ -18,7 +18,7 @@ use http_body_util::{BodyExt, Limited};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::accept::{Accept, Encoding, Shape, Wanted};
+use crate::accept::{Accept, Shape, Wanted};
 use crate::aggregation::{self, Backend, Forwarded};
 use crate::audit::{Audited, Begun, Trail};
 use crate::authz::{self, Attributes, Decision};
@@ -33,7 +33,6 @@ use crate::request::{self, Query, ResourcePath, Target};
 use crate::respond::{self, Body};
 use crate::server::{ALL_CLUSTERS, Server};
 use crate::user::UserInfo;
-use crate::webhooks::conversion;
 use crate::{
     bindings, connect, discovery, health, object, oidc, openapi, reviews, route, scale, subresource, time_limit, watch,
     watch_end, zpages,
@@ -700,12 +699,10 @@ impl Call {
             let _ = &watching;
         });
         let accept = accept?;
-        let body = match accept.encoding {
+        let body = match accept.shape {
             // no event has this form: upstream ends at the first
-            _ if accept.shape == Shape::MetadataList => respond::streamed(futures::stream::empty()),
-            Encoding::Json => respond::streamed(conversion::converted_frames(stream, scope.clone())),
-            // of custom resources protobuf shows metadata only
-            Encoding::Yaml | Encoding::Protobuf => respond::streamed(stream),
+            Shape::MetadataList => respond::streamed(futures::stream::empty()),
+            Shape::Object | Shape::Metadata | Shape::Table => respond::streamed(stream),
         };
         Ok(respond::with_type(
             StatusCode::OK,

@@ -390,17 +390,6 @@ impl Scope {
         }
     }
 
-    /// Rewrites a stored object into the request's version, but for what a webhook converts: that stays.
-    pub(crate) fn to_requested_now(&self, object: &mut Value) -> Result<(), ApiError> {
-        let stored = self.stored()?.name.clone();
-        self.definition.restore(object);
-        self.definition.convert(object, &stored, &self.version)?;
-        if stored != self.version && self.definition.strategy.conversion_webhook().is_none() {
-            self.definition.prune_as(object, &self.version);
-        }
-        Ok(())
-    }
-
     /// Brings an object that was stored in another version into the one that is stored today.
     async fn to_stored_today(&self, object: &mut Value) -> Result<(), ApiError> {
         if self.definition.is_go_type() {

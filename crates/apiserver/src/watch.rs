@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
+use std::vec;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use futures::{Stream, stream};
@@ -25,6 +26,9 @@ const BOOKMARK_INTERVAL: Duration = Duration::from_secs(60);
 /// The name under which the end of the initial events is marked.
 const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
+/// How many frames are sent at once.
+const GATHERED: usize = 64;
+
 struct State {
     scope: Scope,
     query: ListQuery,
@@ -37,6 +41,10 @@ struct State {
     watch: Watch,
     /// What happened until then the client knows.
     known: Revision,
+    /// What is there at the beginning, and is not told yet.
+    initial: vec::IntoIter<Arc<Entry>>,
+    /// Whether a bookmark tells where that ends.
+    marks_end: bool,
     ready: VecDeque<Bytes>,
     headers_sent: bool,
     deadline: Instant,
@@ -116,6 +124,8 @@ pub fn start(
         bookmarks,
         watch,
         known: start,
+        initial: Vec::new().into_iter(),
+        marks_end: false,
         ready: VecDeque::new(),
         headers_sent: false,
         deadline: now + timeout,
@@ -131,22 +141,14 @@ pub fn start(
     let too_new = wanted
         .filter(|_| listing_wanted)
         .map(|revision| scope.not_before(revision));
-    let initial = match too_new {
-        Some(Err(error)) => {
-            state.refuse(&error);
-            Vec::new()
+    match too_new {
+        Some(Err(error)) => state.refuse(&error),
+        _ => {
+            state.initial = initial.into_iter();
+            // who names no revision is told where what is there ends, too
+            let names_none = initial_events.is_none() && wanted.unwrap_or(0) == 0;
+            state.marks_end = bookmarks && (initial_events == Some(true) || names_none);
         }
-        _ => initial,
-    };
-    for entry in &initial {
-        let frame = state.frame("ADDED", entry);
-        state.ready.push_back(frame);
-    }
-    // who names no revision is told where what is there ends, too
-    let names_none = initial_events.is_none() && wanted.unwrap_or(0) == 0;
-    if bookmarks && !state.over && (initial_events == Some(true) || names_none) {
-        let frame = state.bookmark(start, true);
-        state.ready.push_back(frame);
     }
     Ok(stream::unfold(state, |mut state| async move {
         state.next().await.map(|bytes| (bytes, state))
@@ -170,9 +172,12 @@ impl State {
             if self.over {
                 return None;
             }
+            if self.begin().await {
+                continue;
+            }
             match self.watch.try_next() {
                 Ok(Some(event)) => {
-                    self.take(&event);
+                    self.take(&event).await;
                     continue;
                 }
                 Ok(None) => {}
@@ -202,7 +207,7 @@ impl State {
                 }
                 () = cancelled(self.reshaped.as_ref()), if self.reshaped.is_some() => {}
                 event = self.watch.next() => match event {
-                    Ok(event) => self.take(&event),
+                    Ok(event) => self.take(&event).await,
                     Err(error) => self.fail(error),
                 },
                 () = tokio::time::sleep_until(wake) => {
@@ -222,13 +227,29 @@ impl State {
         }
     }
 
+    /// Tells some of what is there at the beginning, then where it ends. Whether there was something to tell.
+    async fn begin(&mut self) -> bool {
+        while let Some(entry) = self.initial.next() {
+            let frame = self.frame("ADDED", &entry).await;
+            self.ready.push_back(frame);
+            if self.ready.len() == GATHERED {
+                return true;
+            }
+        }
+        if std::mem::take(&mut self.marks_end) {
+            let frame = self.bookmark(self.known, true);
+            self.ready.push_back(frame);
+        }
+        !self.ready.is_empty()
+    }
+
     /// All frames that are ready, as one piece.
     fn gather(&mut self) -> Bytes {
         if self.ready.len() == 1 {
             return self.ready.pop_front().unwrap_or_default();
         }
-        let mut out = BytesMut::with_capacity(self.ready.iter().take(64).map(Bytes::len).sum());
-        for _ in 0..64 {
+        let mut out = BytesMut::with_capacity(self.ready.iter().take(GATHERED).map(Bytes::len).sum());
+        for _ in 0..GATHERED {
             match self.ready.pop_front() {
                 Some(frame) => out.put(frame),
                 None => break,
@@ -250,7 +271,7 @@ impl State {
     }
 
     /// An event as this watch's selectors show it: objects that begin to match are added, those that cease to are deleted.
-    fn take(&mut self, event: &Event) {
+    async fn take(&mut self, event: &Event) {
         if event.revision <= self.known {
             return;
         }
@@ -273,19 +294,19 @@ impl State {
             let frame = match (&event.previous, kind, event.kind) {
                 (Some(previous), "DELETED", EventKind::Updated) => {
                     let value = object::stamp(&previous.bytes(), event.revision);
-                    self.frame_of(kind, previous, &value)
+                    self.frame_of(kind, previous, &value).await
                 }
-                _ => self.frame(kind, &event.entry),
+                _ => self.frame(kind, &event.entry).await,
             };
             self.ready.push_back(frame);
         }
     }
 
-    fn frame(&mut self, kind: &str, entry: &Arc<Entry>) -> Bytes {
-        self.frame_of(kind, entry, &entry.value())
+    async fn frame(&mut self, kind: &str, entry: &Arc<Entry>) -> Bytes {
+        self.frame_of(kind, entry, &entry.value()).await
     }
 
-    fn frame_of(&mut self, kind: &str, entry: &Arc<Entry>, value: &[u8]) -> Bytes {
+    async fn frame_of(&mut self, kind: &str, entry: &Arc<Entry>, value: &[u8]) -> Bytes {
         if self.scope.is_stored_version() && self.scope.is_current(entry) {
             match (self.accept.shape, &self.protobuf) {
                 (Shape::Object, None) => {
@@ -310,8 +331,10 @@ impl State {
             }
         }
         let mut object: Value = serde_json::from_slice(value).unwrap_or(Value::Null);
-        if let Err(error) = self.scope.to_requested_now(&mut object) {
+        if let Err(error) = self.scope.all_to_requested(&mut [&mut object]).await {
             tracing::warn!(key = %entry.key.path, %error, "an object in a watch cannot be converted");
+            // as upstream, the watch tells what went wrong in the object's place
+            return self.framed("ERROR", &respond::status(&error));
         }
         let shown = match self.accept.shape {
             Shape::Object => object,

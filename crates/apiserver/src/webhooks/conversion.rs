@@ -5,8 +5,6 @@ mod known;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use bytes::Bytes;
-use futures::{Stream, StreamExt};
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::{Path, aggregate, go_quote};
 use gardener_apimachinery::go_json::type_of;
@@ -21,7 +19,6 @@ use super::call::{self, Endpoint, ServiceReference};
 use crate::cluster::LogicalCluster;
 use crate::definition::Definition;
 use crate::meta;
-use crate::registry::Scope;
 
 /// How long a conversion may take.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -375,57 +372,12 @@ pub(crate) async fn convert(
     }
 }
 
-/// The frames of a watch with their objects in the version that the request asks for.
-pub(crate) fn converted_frames(
-    frames: impl Stream<Item = Bytes> + Send + 'static,
-    scope: Scope,
-) -> futures::stream::BoxStream<'static, Bytes> {
-    if scope.definition.strategy.conversion_webhook().is_none() {
-        return frames.boxed();
-    }
-    let converted = frames.then(move |frames| {
-        let scope = scope.clone();
-        async move {
-            let mut out = Vec::with_capacity(frames.len());
-            for line in frames.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
-                match event(line, &scope).await {
-                    Some(event) => out.extend_from_slice(event.to_string().as_bytes()),
-                    None => out.extend_from_slice(line),
-                }
-                out.push(b'\n');
-            }
-            Bytes::from(out)
-        }
-    });
-    converted.boxed()
-}
-
-/// An event with its object converted; none where the line is to stay as it is.
-async fn event(line: &[u8], scope: &Scope) -> Option<Value> {
-    let mut event: Value = serde_json::from_slice(line).ok()?;
-    let is_object = meta::text(&event, "/object/apiVersion").starts_with(&format!("{}/", scope.definition.group));
-    let is_bookmark = meta::text(&event, "/type") == "BOOKMARK";
-    if !is_object || is_bookmark {
-        return None;
-    }
-    let object = event.get_mut("object")?;
-    if let Err(error) = scope.all_to_requested(&mut [object]).await {
-        // as upstream, the watch tells what went wrong in the object's place
-        let mut status = serde_json::to_value(error.status()).ok()?;
-        if let Value::Object(status) = &mut status {
-            status.insert("kind".into(), "Status".into());
-            status.insert("apiVersion".into(), "v1".into());
-        }
-        return Some(json!({"type": "ERROR", "object": status}));
-    }
-    Some(event)
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use async_trait::async_trait;
+    use bytes::Bytes;
 
     use super::*;
     use crate::webhooks::{Answer, Transport};

@@ -45,8 +45,10 @@ pub struct Aggregation {
 /// What a server told of the resources of one version.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Told {
-    /// The version as an element of aggregated discovery.
+    /// The version as an element of aggregated discovery, as it was told last.
     pub(crate) discovery: Option<Value>,
+    /// Whether the server told it when it was asked last.
+    pub(crate) is_current: bool,
     /// The hash of its OpenAPI document, when there is one.
     pub(crate) openapi: Option<String>,
     /// That document.
@@ -75,12 +77,9 @@ impl Aggregation {
         self.told.lock().get(&format!("{group}/{version}")).cloned()
     }
 
-    fn tell(&self, backend: &Backend, told: Option<Told>) {
+    /// Keeps what the server of a version tells.
+    pub(crate) fn tell(&self, backend: &Backend, told: Told) {
         let key = format!("{}/{}", backend.group, backend.version);
-        let mut all = self.told.lock();
-        match told {
-            Some(told) => all.insert(key, Arc::new(told)),
-            None => all.remove(&key),
-        };
+        self.told.lock().insert(key, Arc::new(told));
     }
 }

@@ -419,14 +419,14 @@ fn response_kind(is_understood: bool, (group, version): (&str, &str), kind: &str
     json!({"group": group, "version": version, "kind": kind})
 }
 
-/// A version that another server serves, as it told last.
+/// A version that another server serves, as it told last. It is stale where the server did not tell it when it was asked.
 fn version_elsewhere(cluster: &LogicalCluster, backend: &Backend) -> Value {
     let told = cluster.aggregation().told(&backend.group, &backend.version);
-    let mut version = told
-        .and_then(|told| told.discovery.clone())
-        .unwrap_or_else(|| json!({"version": backend.version, "resources": []}));
+    let is_current = told.as_ref().is_some_and(|told| told.is_current);
+    let discovery = told.and_then(|told| told.discovery.clone());
+    let mut version = discovery.unwrap_or_else(|| json!({"version": backend.version}));
     if let Value::Object(version) = &mut version {
-        let freshness = if backend.available { "Current" } else { "Stale" };
+        let freshness = if is_current { "Current" } else { "Stale" };
         version.insert("freshness".into(), freshness.into());
     }
     version
@@ -543,5 +543,40 @@ mod tests {
         let mut versions = vec!["v1alpha1", "v2beta1", "v1", "v10", "v1beta2", "foo"];
         versions.sort_by_key(|version| std::cmp::Reverse(version_rank(version)));
         assert_eq!(versions, ["v10", "v1", "v2beta1", "v1beta2", "v1alpha1", "foo"]);
+    }
+
+    /// Of another server's version its name is told before the server has told anything; what it told stays when it stops.
+    #[tokio::test]
+    async fn versions_of_servers_that_do_not_tell_are_stale() {
+        let cluster = LogicalCluster::in_memory();
+        let service = json!({
+            "apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": {"name": "v1.example.com"},
+            "spec": {
+                "group": "example.com", "version": "v1", "groupPriorityMinimum": 100, "versionPriority": 10,
+                "service": {"namespace": "default", "name": "a", "port": 443},
+            },
+        });
+        let definition = cluster.find("apiregistration.k8s.io", "apiservices").unwrap();
+        let change = gardener_store::Change::Put {
+            key: cluster.key(&definition, "", "v1.example.com"),
+            expect: gardener_store::Expect::Absent,
+            value: crate::object::encode(&service),
+        };
+        cluster.store().commit(change).await.unwrap();
+        let backend = cluster.aggregation().backend(&cluster, "example.com", "v1").unwrap();
+        let told = |is_current| aggregation::Told {
+            discovery: Some(json!({"version": "v1", "resources": [{"resource": "jobs"}]})),
+            is_current,
+            ..aggregation::Told::default()
+        };
+        assert_eq!(
+            version_elsewhere(&cluster, &backend),
+            json!({"version": "v1", "freshness": "Stale"})
+        );
+        for (is_current, freshness) in [(true, "Current"), (false, "Stale")] {
+            cluster.aggregation().tell(&backend, told(is_current));
+            let expected = json!({"version": "v1", "resources": [{"resource": "jobs"}], "freshness": freshness});
+            assert_eq!(version_elsewhere(&cluster, &backend), expected);
+        }
     }
 }

@@ -116,13 +116,12 @@ impl Changes {
 async fn look(cluster: &LogicalCluster, services: &Api<APIService>) -> bool {
     let backends = cluster.aggregation().backends(cluster);
     let looks = backends.iter().map(async |backend| {
-        let verdict = verdict(cluster, backend).await;
-        if verdict.available {
-            let told = tell(cluster, backend).await;
-            cluster.aggregation().tell(backend, Some(told));
-        }
+        // what a server tells of its resources counts even where it does not answer as it should
+        let (verdict, told) = tokio::join!(verdict(cluster, backend), ask_all(cluster, backend));
+        let is_current = told.is_current;
+        cluster.aggregation().tell(backend, told);
         note(cluster, services, &backend.name, &verdict).await;
-        verdict.available
+        verdict.available && is_current
     });
     let there = join_all(looks).await.into_iter().all(|available| available);
     let local = Verdict {
@@ -249,7 +248,19 @@ async fn ask(
     timely.unwrap_or_else(|_| Err(format!("no answer within {} seconds", PATIENCE.as_secs())))
 }
 
-/// What a server tells of its resources.
+/// What a server tells of its resources; if it does not tell, what it told before.
+async fn ask_all(cluster: &LogicalCluster, backend: &Backend) -> Told {
+    let told = tokio::time::timeout(PATIENCE, tell(cluster, backend)).await.ok();
+    told.filter(|told| told.is_current).unwrap_or_else(|| {
+        let before = cluster.aggregation().told(&backend.group, &backend.version);
+        Told {
+            is_current: false,
+            ..before.as_deref().cloned().unwrap_or_default()
+        }
+    })
+}
+
+/// What a server tells of its resources now.
 async fn tell(cluster: &LogicalCluster, backend: &Backend) -> Told {
     let json = async |path: &str, accept: &'static str| {
         let (status, _, body) = ask(cluster, backend, path, Some(accept)).await.ok()?;
@@ -282,6 +293,7 @@ async fn tell(cluster: &LogicalCluster, backend: &Backend) -> Told {
         (None, None) => None,
     };
     Told {
+        is_current: discovery.is_some(),
         discovery,
         openapi,
         document,
@@ -294,9 +306,28 @@ fn version_of(list: &Value, backend: &Backend) -> Option<Value> {
         .iter()
         .find(|group| meta::text(group, "/metadata/name") == backend.group)?;
     let mut versions = meta::elements(group, "/versions").iter();
-    versions
-        .find(|version| meta::text(version, "/version") == backend.version)
-        .cloned()
+    let found = versions.find(|version| meta::text(version, "/version") == backend.version);
+    let mut version = found?.clone();
+    name_kinds(&mut version);
+    Some(version)
+}
+
+/// Gives resources that say nothing of their kind an empty one: clients do not expect that it is missing.
+fn name_kinds(version: &mut Value) {
+    let name = |resource: &mut Value| {
+        if let Value::Object(resource) = resource {
+            let kind = resource.entry("responseKind").or_insert(Value::Null);
+            if kind.is_null() {
+                *kind = json!({"group": "", "version": "", "kind": ""});
+            }
+        }
+    };
+    let resources = version.get_mut("resources").and_then(Value::as_array_mut);
+    for resource in resources.into_iter().flatten() {
+        name(resource);
+        let subresources = resource.get_mut("subresources").and_then(Value::as_array_mut);
+        subresources.into_iter().flatten().for_each(name);
+    }
 }
 
 /// An `APIResourceList` as an element of aggregated discovery.
@@ -411,5 +442,20 @@ mod tests {
                 {"resource": "seeds", "responseKind": {"group": "g", "version": "v1", "kind": "Seed"}, "scope": "Cluster", "singularResource": "seed", "verbs": ["list"]},
             ]})
         );
+    }
+
+    #[test]
+    fn resources_always_have_a_kind() {
+        let none = json!({"group": "", "version": "", "kind": ""});
+        let own = json!({"group": "g", "version": "v1", "kind": "Seed"});
+        let mut version = json!({"version": "v1", "resources": [
+            {"resource": "jobs", "subresources": [{"subresource": "status"}]}, {"resource": "seeds", "responseKind": own},
+        ]});
+        name_kinds(&mut version);
+        let expected = json!({"version": "v1", "resources": [
+            {"resource": "jobs", "responseKind": none, "subresources": [{"subresource": "status", "responseKind": none}]},
+            {"resource": "seeds", "responseKind": own},
+        ]});
+        assert_eq!(version, expected);
     }
 }

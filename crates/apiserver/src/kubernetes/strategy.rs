@@ -482,7 +482,7 @@ impl Strategy for Kind {
     }
 
     fn decodes_status_alone(&self) -> bool {
-        !self.defaults_by_spec
+        true
     }
 
     fn metadata_of_status(&self) -> Option<&'static [&'static str]> {
@@ -622,6 +622,7 @@ const DEFAULTS_BY_SPEC: [(&str, &str); 3] = [
     ("batch", "jobs"),
     ("apiextensions.k8s.io", "customresourcedefinitions"),
 ];
+
 /// Resources whose deletion answers the deleted object, besides those of `resource.k8s.io`.
 const ANSWERS_DELETED: [(&str, &str); 13] = [
     ("", "namespaces"),

@@ -469,7 +469,6 @@ impl Scope {
         if self.keeps_all_but_status()
             && self.definition.is_go_type()
             && !self.definition.strategy.owns_all_sent()
-            && !self.definition.strategy.defaults_by_spec()
             && !self.is_to_be_made()
             && let Value::Object(members) = object
         {

@@ -91,9 +91,12 @@ impl Beside {
 }
 
 impl Scope {
-    /// Whether a write changes only the status, and nobody is shown the rest of what was sent.
+    /// Whether a write changes only the status, nobody is shown the rest of what was sent, and the status can do without it.
     pub(super) fn keeps_all_but_status(&self) -> bool {
-        self.subresource == "status" && self.is_stored_version() && !self.cluster.has_judges()
+        self.subresource == "status"
+            && self.is_stored_version()
+            && !self.definition.strategy.defaults_by_spec()
+            && !self.cluster.has_judges()
     }
 
     /// What is stored now without reading more of it than [`Self::reads_status_alone`] needs, if all members that are not read of a body are among

@@ -35,10 +35,7 @@ impl Scope {
         let mut warnings = Vec::new();
         let mut body = body;
         let beside = match beside {
-            None if self.keeps_all_but_status()
-                && self.definition.is_go_type()
-                && !self.definition.strategy.defaults_by_spec() =>
-            {
+            None if self.keeps_all_but_status() && self.definition.is_go_type() => {
                 let found = self.found().await;
                 found.map(|found| Beside::set_apart(found, &mut body))
             }

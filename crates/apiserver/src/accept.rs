@@ -146,13 +146,17 @@ impl Wanted {
         text.filter(|text| !text.is_empty())
     }
 
-    /// What `take` makes of the best clause of the client and of the media type's place among those offered. Whoever says nothing takes all.
-    pub(crate) fn find<T>(&self, offered: &[&str], take: impl Fn(usize, Asked<'_>) -> Option<T>) -> Option<T> {
+    /// What `take` makes of the best clause of the client and of what is offered under a media type that it takes. Whoever says nothing takes all.
+    pub(crate) fn find<O: Copy, T>(
+        &self,
+        offered: &[(&str, O)],
+        take: impl Fn(O, Asked<'_>) -> Option<T>,
+    ) -> Option<T> {
         clauses(self.accepted().unwrap_or("*/*")).iter().find_map(|clause| {
-            let taken = offered.iter().enumerate().filter(|(_, own)| clause.takes(own));
             let mut asked = clause.asked();
             asked.pretty |= self.pretty;
-            taken.map(|(place, _)| place).find_map(|place| take(place, asked))
+            let mut taken = offered.iter().filter(|(media_type, _)| clause.takes(media_type));
+            taken.find_map(|(_, own)| take(*own, asked))
         })
     }
 
@@ -202,10 +206,13 @@ impl Accept {
     /// # Errors
     /// 406 when none is.
     pub fn choose(wanted: &Wanted, offer: Offer) -> Result<Self, ApiError> {
-        let encodings = [Encoding::Json, Encoding::Yaml, Encoding::Protobuf];
-        let found = wanted.find(&MEDIA_TYPES, |place, asked| {
-            Self::of(*encodings.get(place)?, &asked, offer)
-        });
+        let [json, yaml, protobuf] = MEDIA_TYPES;
+        let offered = [
+            (json, Encoding::Json),
+            (yaml, Encoding::Yaml),
+            (protobuf, Encoding::Protobuf),
+        ];
+        let found = wanted.find(&offered, |encoding, asked| Self::of(encoding, &asked, offer));
         found.ok_or_else(|| ApiError::not_acceptable(&MEDIA_TYPES))
     }
 
@@ -305,12 +312,7 @@ impl<'a> Clause<'a> {
 
 /// What an `Accept` header prefers of some media types (`application/json`); the first of them, if it names none or all.
 pub(crate) fn preferred<T: Copy>(headers: &HeaderMap, offered: &[(&str, T)]) -> Option<T> {
-    let text = headers.get(ACCEPT).and_then(|value| value.to_str().ok());
-    let text = text.filter(|text| !text.is_empty()).unwrap_or("*/*");
-    clauses(text).iter().find_map(|clause| {
-        let found = offered.iter().find(|(media_type, _)| clause.takes(media_type));
-        found.map(|(_, own)| *own)
-    })
+    Wanted::of(headers, "").find(offered, |own, _| Some(own))
 }
 
 /// The clauses of an `Accept` header, the preferred first.

@@ -340,8 +340,8 @@ impl Call {
                 false => Err(ApiError::method_not_allowed()),
             };
         }
-        if let Some(answer) = zpages::answer(&self.cluster, path, &self.wanted) {
-            return answer;
+        if let Some(answer) = zpages::answer(&self.cluster, path, &self.wanted)? {
+            return Ok(answer);
         }
         if let Some(answer) = health::answer(&self.cluster, path, &self.query).await {
             return Ok(answer);

@@ -26,28 +26,9 @@ const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 /// The paths that are no help in looking for a mistake.
 const NO_HELP: [&str; 5] = ["/.well-known", "/api", "/apis", "/openapi", "/openid"];
 
-/// The pages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Page {
-    Status,
-    Flags,
-}
-
-impl Page {
-    fn kind(self) -> &'static str {
-        match self {
-            Self::Status => "Statusz",
-            Self::Flags => "Flagz",
-        }
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Status => "statusz",
-            Self::Flags => "flagz",
-        }
-    }
-}
+/// The pages, by the kinds of their objects.
+const STATUS: &str = "Statusz";
+const FLAGS: &str = "Flagz";
 
 /// The paths that a cluster has of these.
 pub(crate) fn paths(cluster: &LogicalCluster) -> impl Iterator<Item = String> {
@@ -63,63 +44,45 @@ pub(crate) fn answer(
     cluster: &LogicalCluster,
     path: &str,
     wanted: &Wanted,
-) -> Option<Result<Response<Body>, ApiError>> {
-    let (page, flags) = match (path, &cluster.config().flags) {
-        ("/statusz", _) => (Page::Status, None),
-        ("/flagz", Some(flags)) => (Page::Flags, Some(flags.as_ref())),
-        _ => return None,
+) -> Result<Option<Response<Body>>, ApiError> {
+    let (kind, flags) = match (path, &cluster.config().flags) {
+        ("/statusz", _) => (STATUS, None),
+        ("/flagz", Some(flags)) => (FLAGS, Some(flags.as_ref())),
+        _ => return Ok(None),
     };
-    let form = match Form::choose(wanted, page) {
-        Ok(form) => form,
-        Err(error) => return Some(Err(error)),
-    };
-    let Form::Object { accept, version } = form else {
-        let delimiters = DELIMITERS.len() as u64;
-        let chosen = usize::try_from(cluster.chance().below(delimiters)).unwrap_or_default();
-        let delimiter = DELIMITERS.get(chosen).copied().unwrap_or(":");
-        let text = match flags {
+    let Form::Object { accept, version } = Form::choose(wanted, kind)? else {
+        let chosen = cluster.chance().below(DELIMITERS.len() as u64);
+        let delimiter = DELIMITERS.into_iter().zip(0..).find(|(_, place)| *place == chosen);
+        let delimiter = delimiter.map_or(":", |(delimiter, _)| delimiter);
+        let told = match flags {
             Some(flags) => flags_as_text(flags, delimiter),
             None => Status::of(cluster).text(delimiter),
         };
-        return Some(Ok(respond::with_type(
-            StatusCode::OK,
-            respond::full(format!("{}{text}", head(page))),
-            TEXT,
-        )));
+        let text = format!(
+            "\n{COMPONENT} {}\nWarning: This endpoint is not meant to be machine parseable, has no formatting compatibility guarantees and is for debugging purposes only.\n{told}",
+            kind.to_lowercase()
+        );
+        return Ok(Some(respond::with_type(StatusCode::OK, respond::full(text), TEXT)));
     };
-    let mut object = json!({
-        "kind": page.kind(), "apiVersion": format!("config.k8s.io/{version}"), "metadata": {"name": COMPONENT},
-    });
-    let told = match flags {
+    let mut object = match flags {
         Some(flags) => json!({"flags": flags}),
         None => Status::of(cluster).object(),
     };
-    if let (Value::Object(object), Value::Object(told)) = (&mut object, told) {
-        object.extend(told);
+    if let Value::Object(members) = &mut object {
+        members.insert("kind".into(), kind.into());
+        members.insert("apiVersion".into(), format!("config.k8s.io/{version}").into());
+        members.insert("metadata".into(), json!({"name": COMPONENT}));
     }
     let mut response = respond::value(StatusCode::OK, &object, accept);
-    let content_type = format!(
-        "{};g=config.k8s.io;v={version};as={}",
-        accept.content_type(),
-        page.kind()
-    );
-    if let Ok(content_type) = HeaderValue::try_from(content_type) {
-        response.headers_mut().insert(CONTENT_TYPE, content_type);
-    }
+    let content_type = format!("{};g=config.k8s.io;v={version};as={kind}", accept.content_type());
+    let content_type = HeaderValue::try_from(content_type).map_err(ApiError::internal)?;
+    response.headers_mut().insert(CONTENT_TYPE, content_type);
     if version == "v1alpha1" {
-        let page = page.name();
+        let page = kind.to_lowercase();
         let sentence = format!("This version of the {page} endpoint is deprecated. Please use a newer version.");
         respond::warn(&mut response, &[sentence]);
     }
-    Some(Ok(response))
-}
-
-/// What a page begins with as text.
-fn head(page: Page) -> String {
-    format!(
-        "\n{COMPONENT} {}\nWarning: This endpoint is not meant to be machine parseable, has no formatting compatibility guarantees and is for debugging purposes only.\n",
-        page.name()
-    )
+    Ok(Some(response))
 }
 
 fn flags_as_text(flags: &BTreeMap<String, String>, delimiter: &str) -> String {
@@ -139,29 +102,26 @@ enum Form {
 }
 
 impl Form {
-    fn choose(wanted: &Wanted, page: Page) -> Result<Self, ApiError> {
-        let offered = [Some(Encoding::Json), Some(Encoding::Yaml), None];
-        let found = wanted.find(&MEDIA_TYPES, |place, asked| {
+    fn choose(wanted: &Wanted, kind: &str) -> Result<Self, ApiError> {
+        let [json, yaml, text] = MEDIA_TYPES;
+        let offered = [(json, Some(Encoding::Json)), (yaml, Some(Encoding::Yaml)), (text, None)];
+        let found = wanted.find(&offered, |encoding, asked| {
             if !asked.stream.is_empty() || !asked.server_version.is_empty() {
                 return None;
             }
-            let version = ["v1beta1", "v1alpha1"].into_iter().find(|own| *own == asked.version);
-            match (offered.get(place).copied().flatten(), version) {
-                (None, _) => (!asked.transforms()).then_some(Self::Text),
-                (Some(encoding), Some(version))
-                    if asked.group == "config.k8s.io" && asked.kind == Some(page.kind()) =>
-                {
-                    Some(Self::Object {
-                        accept: Accept {
-                            encoding,
-                            pretty: asked.pretty && encoding == Encoding::Json,
-                            ..Accept::JSON
-                        },
-                        version,
-                    })
-                }
-                _ => None,
-            }
+            let Some(encoding) = encoding else {
+                return (!asked.transforms()).then_some(Self::Text);
+            };
+            let is_of_kind = asked.group == "config.k8s.io" && asked.kind == Some(kind);
+            let mut versions = ["v1beta1", "v1alpha1"].into_iter().filter(|_| is_of_kind);
+            Some(Self::Object {
+                accept: Accept {
+                    encoding,
+                    pretty: asked.pretty && encoding == Encoding::Json,
+                    ..Accept::JSON
+                },
+                version: versions.find(|own| *own == asked.version)?,
+            })
         });
         found.ok_or_else(|| ApiError::not_acceptable(&MEDIA_TYPES))
     }
@@ -267,7 +227,7 @@ mod tests {
         ] {
             let mut headers = HeaderMap::new();
             headers.insert(ACCEPT, HeaderValue::from_static(text));
-            let chosen = Form::choose(&Wanted::of(&headers, ""), Page::Status);
+            let chosen = Form::choose(&Wanted::of(&headers, ""), STATUS);
             assert_eq!(chosen.map_err(|error| error.code()), expected, "{text}");
         }
     }

@@ -64,7 +64,7 @@ pub use events::EVENT_TIME_TO_LIVE;
 pub use layout::EtcdLayout;
 pub(crate) use networking::domain_prefixed;
 pub(crate) use pods::annotations::is_mirror;
-pub use services::gives_address;
+pub use services::{MADE_FOR_SERVICES, address_family, gives_address, ip_address_labels};
 
 use crate::cluster::ResourceSet;
 use crate::definition::{Column, Columns, Definition, Scale, Version};

@@ -5,7 +5,9 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use gardener_apimachinery::pointer::Pointed;
+use k8s_openapi::jiff::Timestamp;
 use k8s_openapi::jiff::civil::Date;
+use k8s_openapi::jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -35,6 +37,11 @@ pub const TRACKING: &str = "kube-apiserver-legacy-service-account-token-tracking
 pub const SINCE: &str = "since";
 
 const DAY: i64 = 24 * 3600;
+
+/// The day at a time, which stands in these labels as it is shown.
+pub fn day_at(at: Timestamp) -> Date {
+    at.to_zoned(TimeZone::UTC).date()
+}
 
 /// A date as it stands in these labels and in that ConfigMap (`2006-01-02`); none if the text is something else.
 pub fn day_of(text: &str) -> Option<Date> {
@@ -148,7 +155,7 @@ fn label<'s>(secret: &'s Value, key: &str) -> &'s str {
 /// Notes the day, apart from whoever waits for an answer. The clocks of several servers may differ by a day.
 fn note_use(cluster: &LogicalCluster, secret: &Value) {
     let now = cluster.clock().now();
-    let day = |seconds| meta::later(now, seconds).strftime("%Y-%m-%d").to_string();
+    let day = |seconds| day_at(meta::later(now, seconds)).to_string();
     let (noted, today) = (label(secret, LAST_USED), day(0));
     if noted == today || noted == day(DAY) {
         return;

@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::{Api, Resource, ResourceExt};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -358,6 +358,18 @@ pub async fn remove_finalizer<K: Stored>(api: &Api<K>, object: &K, finalizer: &s
 /// What the API says.
 pub async fn delete<K: Stored>(api: &Api<K>, name: &str) -> Result<bool, kube::Error> {
     delete_with(api, name, &DeleteParams::default()).await
+}
+
+/// As [`delete`], but refused with a conflict if the object is no longer at the version of `current`.
+///
+/// # Errors
+/// What the API says.
+pub async fn delete_locked<K: Stored>(api: &Api<K>, current: &K) -> Result<bool, kube::Error> {
+    let parameters = DeleteParams::default().preconditions(Preconditions {
+        uid: current.uid(),
+        resource_version: current.resource_version(),
+    });
+    delete_with(api, &current.name_any(), &parameters).await
 }
 
 /// As [`delete`], with parameters.

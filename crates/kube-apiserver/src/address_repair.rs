@@ -1,12 +1,13 @@
 //! Sets right which IPAddresses there are for services: this server makes both at once, but others may have written only one of them, such as
 //! servers from before there were IPAddresses. From pkg/registry/core/service/ipallocator/controller/repairip.go of Kubernetes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use gardener_apimachinery::clock::Clock;
+use gardener_apiserver::kubernetes::{MADE_FOR_SERVICES, address_family, ip_address_labels};
 use gardener_controller::events::{Recorder, Severity};
 use gardener_controller::informer::Watched;
 use gardener_controller::reference::object_reference;
@@ -16,7 +17,7 @@ use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::networking::v1::{IPAddress, IPAddressSpec, ParentReference, ServiceCIDR};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
-use kube::api::{DeleteParams, PostParams, Preconditions};
+use kube::api::PostParams;
 use kube::runtime::watcher;
 use kube::{Api, Client, ResourceExt};
 use tokio::sync::Notify;
@@ -29,9 +30,6 @@ const SOON: Duration = Duration::from_secs(1);
 /// How often all is looked at that nobody has changed: what was too young may have been left behind.
 const LOOK: Duration = Duration::from_secs(60);
 const COMPONENT: &str = "ipallocator-repair-controller";
-const FAMILY: &str = "ipaddress.kubernetes.io/ip-family";
-const MANAGED_BY: &str = "ipaddress.kubernetes.io/managed-by";
-const ALLOCATOR: &str = "ipallocator.k8s.io";
 
 /// Repairs again and again, until it is told to stop.
 pub(crate) async fn run(client: Client, clock: Clock, stop: CancellationToken) {
@@ -42,11 +40,11 @@ pub(crate) async fn run(client: Client, clock: Clock, stop: CancellationToken) {
     let recorder = Recorder::new(client.clone(), clock.clone(), COMPONENT);
     let repairs = async {
         tokio::join!(services.synced(), addresses.synced(), ranges.synced());
-        let mut told = BTreeMap::new();
+        let mut told = BTreeSet::new();
         loop {
             let found = findings(&services.list(), &addresses.list(), &ranges.list(), clock.now());
+            tell(&found, &recorder, &mut told).await;
             for finding in found {
-                tell(&finding, &recorder, &mut told).await;
                 if let Err(error) = repair(&client, finding.repair).await {
                     tracing::warn!(%error, "the addresses of services cannot be set right now");
                 }
@@ -85,16 +83,18 @@ enum Repair {
     Delete(Arc<IPAddress>),
 }
 
-/// Says it as an event, unless it was the last that was said of the service.
-async fn tell(finding: &Finding, recorder: &Recorder, told: &mut BTreeMap<String, String>) {
-    let Some((service, reason, message)) = &finding.told else {
-        return;
-    };
-    let before = told.insert(service.uid().unwrap_or_default(), message.clone());
-    if before.as_ref() != Some(message) {
-        let about = object_reference(service.as_ref(), &());
-        recorder.publish(&about, Severity::Warning, reason, message).await;
+/// Says as events what was not found at the last look, and keeps what was found now, by service.
+async fn tell(found: &[Finding], recorder: &Recorder, told: &mut BTreeSet<(String, String)>) {
+    let mut now = BTreeSet::new();
+    for (service, reason, message) in found.iter().filter_map(|finding| finding.told.as_ref()) {
+        let own = (service.uid().unwrap_or_default(), message.clone());
+        if !told.contains(&own) {
+            let about = object_reference(service.as_ref(), &());
+            recorder.publish(&about, Severity::Warning, reason, message).await;
+        }
+        now.insert(own);
     }
+    *told = now;
 }
 
 /// Does it. What somebody else has done meanwhile is as good.
@@ -103,13 +103,7 @@ async fn repair(client: &Client, repair: Option<Repair>) -> Result<(), kube::Err
     let done = match repair {
         None => Ok(()),
         Some(Repair::Create(address)) => api.create(&PostParams::default(), &address).await.map(drop),
-        Some(Repair::Delete(address)) => {
-            let params = DeleteParams::default().preconditions(Preconditions {
-                uid: address.uid(),
-                resource_version: address.resource_version(),
-            });
-            apply::delete_with(&api, &address.name_any(), &params).await.map(drop)
-        }
+        Some(Repair::Delete(address)) => apply::delete_locked(&api, &address).await.map(drop),
     };
     match done {
         Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),
@@ -130,16 +124,9 @@ fn parent(address: &IPAddress) -> Option<(&str, &str)> {
     is_service.then(|| (parent.namespace.as_deref().unwrap_or_default(), parent.name.as_str()))
 }
 
-fn family(address: IpAddr) -> &'static str {
-    match address {
-        IpAddr::V4(_) => "IPv4",
-        IpAddr::V6(_) => "IPv6",
-    }
-}
-
 /// The IPAddress of a service.
 fn made_for(service: &Service, address: IpAddr) -> IPAddress {
-    let labels = [(FAMILY, family(address)), (MANAGED_BY, ALLOCATOR)];
+    let labels = ip_address_labels(address);
     IPAddress {
         metadata: ObjectMeta {
             name: Some(address.to_string()),
@@ -180,7 +167,8 @@ fn findings(
         cluster_ips(service).filter_map(move |own| of_service(service, own, by_name, ranges, &service_at))
     });
     let left_behind = addresses.iter().filter(|address| {
-        let is_managed = address.labels().get(MANAGED_BY).is_some_and(|by| by == ALLOCATOR);
+        let (label, allocator) = MADE_FOR_SERVICES;
+        let is_managed = address.labels().get(label).is_some_and(|by| by == allocator);
         let created = address.metadata.creation_timestamp.as_ref();
         let is_old = created.is_none_or(|created| now.duration_since(created.0) > GRACE);
         is_managed && is_left_behind(address, is_old, &service_at)
@@ -222,7 +210,7 @@ fn of_service<'s>(
             repair: None,
         });
     };
-    let family = family(address);
+    let family = address_family(address);
     if !ranges.iter().any(|range| range.contains(&address)) {
         let message = format!(
             "Cluster IP [{family}]: {address} is not within any configured Service CIDR; please recreate service"
@@ -260,8 +248,7 @@ fn of_service<'s>(
             repair: Some(Repair::Delete(Arc::clone(found))),
         });
     }
-    let wanted = [(FAMILY, family), (MANAGED_BY, ALLOCATOR)];
-    let is_labelled = wanted
+    let is_labelled = ip_address_labels(address)
         .iter()
         .all(|(key, value)| found.labels().get(*key).is_some_and(|own| own == value));
     (!is_labelled).then(|| Finding {
@@ -286,7 +273,7 @@ mod tests {
         json!({
             "metadata": {
                 "name": name, "creationTimestamp": created,
-                "labels": {FAMILY: "IPv4", MANAGED_BY: ALLOCATOR},
+                "labels": {"ipaddress.kubernetes.io/ip-family": "IPv4", "ipaddress.kubernetes.io/managed-by": "ipallocator.k8s.io"},
             },
             "spec": {"parentRef": {"resource": "services", "namespace": "n", "name": service}},
         })
@@ -331,7 +318,7 @@ mod tests {
             ["ClusterIPAlreadyAllocated"]
         );
         let mut unlabelled = address("10.0.0.5", "a", old);
-        unlabelled["metadata"]["labels"] = json!({MANAGED_BY: ALLOCATOR});
+        unlabelled["metadata"]["labels"] = json!({"ipaddress.kubernetes.io/managed-by": "ipallocator.k8s.io"});
         assert_eq!(found(&own, &[unlabelled]), [" delete 10.0.0.5"]);
     }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use data_encoding::BASE32_NOPAD;
 use gardener_apimachinery::clock::Clock;
+use gardener_controller::apply;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use kube::api::{DeleteParams, ListParams};
 use kube::{Api, Client};
@@ -128,22 +129,13 @@ impl IdentityLease {
     async fn collect_once(&self) -> Result<(), kube::Error> {
         let those = ListParams::default().labels(&format!("{COMPONENT}={SERVER}"));
         for lease in self.leases.list(&those).await?.items {
-            let Some(name) = &lease.metadata.name else { continue };
             if !has_expired(lease.spec.as_ref(), &self.clock) {
                 continue;
             }
             // it was renewed in the meantime, or another server was faster
-            let seen = kube::api::Preconditions {
-                uid: lease.metadata.uid.clone(),
-                resource_version: lease.metadata.resource_version.clone(),
-            };
-            match self
-                .leases
-                .delete(name, &DeleteParams::default().preconditions(seen))
-                .await
-            {
+            match apply::delete_locked(&self.leases, &lease).await {
                 Ok(_) => {}
-                Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {}
+                Err(kube::Error::Api(status)) if status.code == 409 => {}
                 Err(error) => return Err(error),
             }
         }

@@ -2,7 +2,7 @@
 //! kube-controller-manager takes away tokens that were not used for long, and counts from that date.
 
 use gardener_apimachinery::clock::Clock;
-use gardener_apiserver::legacy_tokens::{SINCE, TRACKING, day_of};
+use gardener_apiserver::legacy_tokens::{SINCE, TRACKING, day_at, day_of};
 use gardener_controller::apply;
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -21,7 +21,7 @@ pub async fn provide(client: &Client, clock: &Clock) {
     let told = apply::create_or_update(&maps, initial, |map| {
         let data = map.data.get_or_insert_default();
         if data.get(SINCE).and_then(|date| day_of(date)).is_none() {
-            data.insert(SINCE.to_owned(), clock.now().strftime("%Y-%m-%d").to_string());
+            data.insert(SINCE.to_owned(), day_at(clock.now()).to_string());
         }
     });
     match told.await {

@@ -15,7 +15,7 @@ use super::strategy::Kind;
 use crate::meta;
 use crate::selectable::Selectable;
 
-pub use allocation::gives_address;
+pub use allocation::{MADE_FOR_SERVICES, address_family, gives_address, ip_address_labels};
 
 pub(super) fn kind(mut kind: Kind) -> Kind {
     kind.name = meta::dns1123_label;

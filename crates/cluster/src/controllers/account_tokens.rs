@@ -6,7 +6,6 @@ use gardener_apiserver::legacy_tokens::{ACCOUNT, ACCOUNT_UID, LegacyClaims};
 use gardener_controller::{Action, Clustered, ObjectRef, Queue, Read, apply};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
-use kube::api::{DeleteParams, Preconditions};
 use kube::{Api, ResourceExt};
 
 use crate::Role;
@@ -58,11 +57,7 @@ async fn reconcile(environment: Arc<Environment>, key: ObjectRef) -> Result<Acti
     let secret = &found.object;
     let api: Api<Secret> = environment.api(&key);
     let Some(account) = account(&environment, &key, secret).await? else {
-        let params = DeleteParams::default().preconditions(Preconditions {
-            uid: secret.metadata.uid.clone(),
-            resource_version: secret.metadata.resource_version.clone(),
-        });
-        apply::delete_with(&api, &key.name, &params).await?;
+        apply::delete_locked(&api, secret).await?;
         return Ok(Action::Done);
     };
     let (name, uid) = (account.name_any(), account.uid().unwrap_or_default());

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use gardener_apiserver::kubernetes::gives_address;
+use gardener_apiserver::kubernetes::{MADE_FOR_SERVICES, gives_address};
 use gardener_controller::{Action, ObjectRef, Queue, Read, apply};
 use ipnet::IpNet;
 use k8s_openapi::api::networking::v1::{IPAddress, ServiceCIDR};
@@ -19,8 +19,6 @@ use crate::error::Error;
 
 const COMPONENT: &str = "service-cidr-controller";
 const FINALIZER: &str = "networking.k8s.io/service-cidr-finalizer";
-/// The IPAddresses that were made for services.
-const MANAGED: &str = "ipaddress.kubernetes.io/managed-by=ipallocator.k8s.io";
 /// How long one that nobody needs stays, so that all API servers know that it goes before it is gone.
 const GRACE: Duration = Duration::from_secs(10);
 /// Time between two looks whether the addresses of one that is to go are given back.
@@ -77,7 +75,9 @@ async fn reconcile(environment: Arc<Environment>, key: ObjectRef) -> Result<Acti
         return Ok(Action::Done);
     }
     let addresses: Api<IPAddress> = environment.cluster_api(&key.cluster);
-    let addresses = addresses.read_list(&ListParams::default().labels(MANAGED)).await?;
+    let (label, allocator) = MADE_FOR_SERVICES;
+    let those = ListParams::default().labels(&format!("{label}={allocator}"));
+    let addresses = addresses.read_list(&those).await?;
     let taken: Vec<IpAddr> = addresses
         .iter()
         .filter_map(|address| address.name_any().parse().ok())

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gardener_apiserver::authz::refers_to_secret;
-use gardener_apiserver::legacy_tokens::{ACCOUNT, ACCOUNT_UID, INVALID_SINCE, LAST_USED, SINCE, TRACKING, day_of};
+use gardener_apiserver::legacy_tokens::{
+    ACCOUNT, ACCOUNT_UID, INVALID_SINCE, LAST_USED, SINCE, TRACKING, day_at, day_of,
+};
 use gardener_controller::{Action, ObjectRef, Queue, Read, apply};
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret, ServiceAccount};
 use k8s_openapi::jiff::civil::Date;
-use k8s_openapi::jiff::tz::TimeZone;
 use k8s_openapi::jiff::{SignedDuration, Timestamp, ToSpan};
-use kube::api::{DeleteParams, ListParams, Preconditions};
+use kube::api::ListParams;
 use kube::{Api, ResourceExt};
 
 use crate::Role;
@@ -44,10 +45,6 @@ enum Due {
     Delete,
 }
 
-fn date(at: Timestamp) -> Date {
-    at.to_zoned(TimeZone::UTC).date()
-}
-
 /// What is due for a token that pods do not use, when uses are noted since a date. Without a note it was not used since.
 fn due(secret: &Secret, tracked_since: Date, now: Timestamp) -> Due {
     let Ok(kept_since) = now.checked_sub(KEPT) else {
@@ -56,7 +53,7 @@ fn due(secret: &Secret, tracked_since: Date, now: Timestamp) -> Due {
     // a use on that very date may not be noted
     let tracks_long_enough = tracked_since
         .checked_add(1.day())
-        .is_ok_and(|tracked| tracked <= date(kept_since));
+        .is_ok_and(|tracked| tracked <= day_at(kept_since));
     let created = secret.metadata.creation_timestamp.as_ref();
     let is_old = created.is_some_and(|created| created.0 < kept_since);
     if !tracks_long_enough || !is_old || secret.metadata.deletion_timestamp.is_some() {
@@ -65,7 +62,7 @@ fn due(secret: &Secret, tracked_since: Date, now: Timestamp) -> Due {
     let label = |key: &str| secret.labels().get(key);
     let unused = match label(LAST_USED).map(|text| day_of(text)) {
         None => true,
-        Some(Some(used)) => used < date(kept_since),
+        Some(Some(used)) => used < day_at(kept_since),
         // nobody knows
         Some(None) => false,
     };
@@ -74,7 +71,7 @@ fn due(secret: &Secret, tracked_since: Date, now: Timestamp) -> Due {
     }
     match label(INVALID_SINCE).and_then(|text| day_of(text)) {
         None => Due::Mark,
-        Some(since) if since < date(kept_since) => Due::Delete,
+        Some(since) if since < day_at(kept_since) => Due::Delete,
         Some(_) => Due::Nothing,
     }
 }
@@ -122,18 +119,14 @@ async fn reconcile(environment: Arc<Environment>, key: ObjectRef) -> Result<Acti
     let api: Api<Secret> = environment.api(&key);
     if due == Due::Delete {
         tracing::info!(secret = %key, "a token is deleted that was made by itself and that nobody uses");
-        let params = DeleteParams::default().preconditions(Preconditions {
-            uid: None,
-            resource_version: secret.metadata.resource_version.clone(),
-        });
-        apply::delete_with(&api, &key.name, &params).await?;
+        apply::delete_locked(&api, secret).await?;
         return Ok(Action::Done);
     }
     tracing::info!(secret = %key, "a token is marked as invalid that was made by itself and that nobody uses");
     apply::patch_locked(&api, secret, |secret| {
         secret
             .labels_mut()
-            .insert(INVALID_SINCE.to_owned(), date(now).to_string());
+            .insert(INVALID_SINCE.to_owned(), day_at(now).to_string());
     })
     .await?;
     again

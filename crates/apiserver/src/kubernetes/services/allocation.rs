@@ -67,10 +67,24 @@ fn is_ready(cidr: &Value) -> bool {
 }
 
 fn family_of(range: &IpNet) -> &'static str {
-    match range {
-        IpNet::V4(_) => "IPv4",
-        IpNet::V6(_) => "IPv6",
+    address_family(range.addr())
+}
+
+/// The family of an address.
+pub fn address_family(address: IpAddr) -> &'static str {
+    match address {
+        IpAddr::V4(_) => "IPv4",
+        IpAddr::V6(_) => "IPv6",
     }
+}
+
+/// The label of IPAddresses that tells who made them, and what it says of those that services have.
+pub const MADE_FOR_SERVICES: (&str, &str) = ("ipaddress.kubernetes.io/managed-by", "ipallocator.k8s.io");
+
+/// The labels of an IPAddress that a service has.
+pub fn ip_address_labels(address: IpAddr) -> [(&'static str, &'static str); 2] {
+    let family = ("ipaddress.kubernetes.io/ip-family", address_family(address));
+    [family, MADE_FOR_SERVICES]
 }
 
 /// The IPAddresses that a service has, one for each cluster IP.
@@ -78,17 +92,14 @@ pub(super) fn ip_addresses(service: &Value) -> Vec<Companion> {
     let parent = json!({"resource": "services", "namespace": meta::namespace(service), "name": meta::name(service)});
     let addresses = addresses_of(service).into_iter();
     addresses
-        .filter_map(|address| canonical(&address))
+        .filter_map(|address| address.parse::<IpAddr>().ok())
         .map(|address| Companion {
             group: "networking.k8s.io",
             resource: "ipaddresses",
             object: json!({
                 "metadata": {
-                    "name": address,
-                    "labels": {
-                        "ipaddress.kubernetes.io/ip-family": families::family(&address),
-                        "ipaddress.kubernetes.io/managed-by": "ipallocator.k8s.io",
-                    },
+                    "name": address.to_string(),
+                    "labels": BTreeMap::from(ip_address_labels(address)),
                 },
                 "spec": {"parentRef": parent},
             }),

@@ -98,6 +98,24 @@ pub fn is_healthy(shoot: &Shoot) -> bool {
             .all(|condition| condition.status == "True")
 }
 
+/// What of a shoot tells whether it is healthy: its last operation, and the conditions that are not True.
+pub fn health(shoot: &Shoot) -> String {
+    let operation = shoot.status.last_operation.as_ref().map_or_else(
+        || "no operation yet".to_owned(),
+        |o| format!("{} {} {} %: {}", o.r#type, o.state, o.progress, o.description),
+    );
+    let name = shoot.metadata.name.as_deref().unwrap_or_default();
+    let (wanted, seen) = (shoot.metadata.generation, shoot.status.observed_generation);
+    let mut told = vec![format!("{name}: {operation}, generation {wanted:?}, observed {seen:?}")];
+    let ill = shoot
+        .status
+        .conditions
+        .iter()
+        .filter(|condition| condition.status != "True");
+    told.extend(ill.map(|c| format!("{} is {} ({}: {})", c.r#type, c.status, c.reason, c.message)));
+    told.join(", ")
+}
+
 /// Whether the last operation belongs to the present generation and succeeded.
 pub fn is_settled(shoot: &Shoot) -> bool {
     shoot

@@ -3,12 +3,14 @@
 use std::path::Path;
 use std::time::Duration;
 
+use anyhow::ensure;
 use clap::Args;
+use gardener_apis::core::v1beta1::Shoot;
 use kube::api::ListParams;
 use tokio::time::Instant;
 
 use crate::Figure;
-use crate::landscape::{apply, is_healthy, prepared, shoot, shoots, until};
+use crate::landscape::{apply, health, is_healthy, prepared, shoot, shoots, until};
 use crate::process::{peak_memory, processor_time};
 use crate::running::Gardener;
 
@@ -45,7 +47,10 @@ pub async fn measure(binary: &Path, arguments: &Arguments) -> anyhow::Result<Vec
             // a look at so many objects takes its time: seldom, so that looking is not what is measured
             tokio::time::sleep(Duration::from_millis(500)).await;
             let list = api.list(&ListParams::default()).await?;
-            Ok(list.items.iter().filter(|shoot| is_healthy(shoot)).count() == wanted)
+            let ill: Vec<&Shoot> = list.items.iter().filter(|shoot| !is_healthy(shoot)).collect();
+            let some: Vec<String> = ill.iter().take(5).map(|shoot| health(shoot)).collect();
+            ensure!(ill.is_empty(), "{} are not, among them {}", ill.len(), some.join("; "));
+            Ok(list.items.len() == wanted)
         },
     )
     .await?;

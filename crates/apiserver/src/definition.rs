@@ -280,6 +280,19 @@ impl Definition {
             format!("{}/{version}", self.group)
         }
     }
+
+    /// Whether JSON that begins as we write it (`{"apiVersion":…`), or the head of such, is of this version.
+    pub fn is_written_in(&self, version: &str, json: &[u8]) -> bool {
+        let within = || -> Option<bool> {
+            let rest = json.strip_prefix(b"{\"apiVersion\":\"")?;
+            let rest = match self.group.as_str() {
+                "" => rest,
+                group => rest.strip_prefix(group.as_bytes())?.strip_prefix(b"/")?,
+            };
+            Some(rest.strip_prefix(version.as_bytes())?.starts_with(b"\""))
+        };
+        within().unwrap_or(false)
+    }
 }
 
 /// Which write an admission plugin looks at.

@@ -172,12 +172,8 @@ impl Layout for EtcdLayout {
 
 /// Whether JSON that begins as we write it is of the version that is stored today.
 fn is_of_stored_version(definition: &Definition, value: &[u8]) -> bool {
-    let stored = definition
-        .stored_version()
-        .map(|stored| definition.api_version(&stored.name));
-    let told = value.strip_prefix(b"{\"apiVersion\":\"");
-    let told = stored.and_then(|stored| told?.strip_prefix(stored.as_bytes()));
-    told.is_some_and(|rest| rest.starts_with(b"\""))
+    let stored = definition.stored_version();
+    stored.is_some_and(|stored| definition.is_written_in(&stored.name, value))
 }
 
 /// Brings a built-in object that another server wrote into the form in which we store it.

@@ -20,6 +20,7 @@ use crate::aggregation::Aggregation;
 use crate::audit::Audit;
 use crate::authn::Authenticator;
 use crate::authz::{Attributes as AuthzAttributes, Authorizer, Decision};
+use crate::component_status::Components;
 use crate::crd::shapes::Shapes;
 use crate::definition::{Admission, Definition, Kept, Lister, Version, Which};
 use crate::egress::Egress;
@@ -131,6 +132,8 @@ pub struct ClusterConfig {
     pub egress: Arc<Egress>,
     /// What `/flagz` tells: the flags of the server's command line, and their values. It is not served without.
     pub flags: Option<Arc<BTreeMap<String, String>>>,
+    /// Where its kube-controller-manager and kube-scheduler run.
+    pub components: Components,
 }
 
 impl ClusterConfig {
@@ -155,6 +158,7 @@ impl ClusterConfig {
             audit: None,
             egress: Arc::default(),
             flags: None,
+            components: Components::default(),
         }
     }
 }

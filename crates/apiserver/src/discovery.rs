@@ -16,6 +16,7 @@ use crate::accept::{Accept, Offer, Wanted};
 use crate::aggregation::{self, Backend};
 use crate::bindings;
 use crate::cluster::LogicalCluster;
+use crate::component_status;
 use crate::connect;
 use crate::definition::{Definition, Version};
 use crate::health;
@@ -520,7 +521,7 @@ fn storage_version_hash(definition: &Definition) -> Option<String> {
     // what is made when it is asked for is stored nowhere
     let stored = definition
         .stored_version()
-        .filter(|_| definition.plural != "componentstatuses")?;
+        .filter(|_| !component_status::is_found_out(definition))?;
     let kept_in = if definition.plural == "events" {
         ""
     } else {

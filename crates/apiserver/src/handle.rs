@@ -34,8 +34,8 @@ use crate::respond::{self, Body};
 use crate::server::{ALL_CLUSTERS, Server};
 use crate::user::UserInfo;
 use crate::{
-    bindings, connect, discovery, health, object, oidc, openapi, reviews, route, scale, subresource, time_limit, watch,
-    watch_end, zpages,
+    bindings, component_status, connect, discovery, health, object, oidc, openapi, reviews, route, scale, subresource,
+    time_limit, watch, watch_end, zpages,
 };
 
 /// By what a request is found again in audit logs.
@@ -457,6 +457,8 @@ impl Call {
             return Err(ApiError::no_such_path());
         }
         let is_unheard = match path.subresource.as_str() {
+            // a watch is asked for where lists are
+            "" if verb == "watch" => !definition.verbs.contains(&"list"),
             "" => !definition.verbs.contains(&verb) || route::is_misplaced(verb, &path.name),
             // without a name it looks like a list
             "status" => !matches!(verb, "get" | "list" | "update" | "patch"),
@@ -574,6 +576,9 @@ impl Call {
     /// Does what a request for a resource asks for.
     async fn act(&self, scope: Scope, verb: &str, path: &ResourcePath) -> Result<Response<Body>, ApiError> {
         match verb {
+            "get" | "list" | "watch" if component_status::is_found_out(&scope.definition) => {
+                component_status::answer(self, &scope, verb).await
+            }
             "watch" => self.watch(scope, path),
             "list" => self.list(&scope).await,
             _ if !scope.subresource.is_empty() && scope.subresource != "status" && !scope.is_view() => {

@@ -14,6 +14,7 @@ mod bindings;
 mod blocking;
 mod body;
 pub mod cluster;
+mod component_status;
 mod config_file;
 mod connect;
 mod copies;
@@ -81,6 +82,7 @@ mod yaml;
 mod zpages;
 
 pub use cluster::{ClusterConfig, LogicalCluster, ResourceSet, Shared};
+pub use component_status::Components;
 pub use copies::CopyError;
 pub use server::{ALL_CLUSTERS, Server};
 pub use user::UserInfo;

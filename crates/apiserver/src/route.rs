@@ -10,7 +10,7 @@ pub(crate) fn is_there(definition: &Definition, path: &ResourcePath) -> bool {
     let version = definition.version(&path.version);
     let name = path.subresource.as_str();
     match name {
-        "" => true,
+        "" => !path.legacy_watch || definition.verbs.contains(&"watch"),
         "status" => version.is_some_and(|own| own.status),
         "scale" if version.is_some_and(|own| own.scale.is_some()) => true,
         _ => {

@@ -9,7 +9,7 @@ use gardener_apiserver::definition::Definition;
 use gardener_apiserver::kubernetes::{
     self, BootstrapError, DefaultTolerationSeconds, EtcdLayout, RecordedError, ServiceAccountPlugin,
 };
-use gardener_apiserver::{ClusterConfig, Server, Shared, UserInfo, aggregation};
+use gardener_apiserver::{ClusterConfig, Components, Server, Shared, UserInfo, aggregation};
 use gardener_landscape::embedded::EmbeddedKubernetes;
 use gardener_landscape::kubernetes_service;
 use gardener_store::{Provider, Scope, Store};
@@ -178,6 +178,7 @@ fn narrow(config: &mut ClusterConfig, flags: &Flags) {
 fn with_flags(mut config: ClusterConfig, flags: &Flags) -> ClusterConfig {
     config.watch_timeout = flags.serving.ending.watch_timeout();
     config.flags = Some(Arc::new(flags.told.clone()));
+    config.components = Components::Beside;
     config.node_ports = flags.service_node_port_range.0.clone();
     // pods here may run on real nodes
     let accounts = ServiceAccountPlugin { mounts_tokens: true };

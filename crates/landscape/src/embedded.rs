@@ -7,7 +7,7 @@ use gardener_apiserver::authz::{Authorizer, Node, Union};
 use gardener_apiserver::kubernetes::{self, BootstrapError, RecordedError};
 use gardener_apiserver::openapi::Documents;
 use gardener_apiserver::rbac::Rbac;
-use gardener_apiserver::{ClusterConfig, LogicalCluster, ResourceSet, Server, UserInfo};
+use gardener_apiserver::{ClusterConfig, Components, LogicalCluster, ResourceSet, Server, UserInfo};
 
 use crate::token_tracking;
 
@@ -60,6 +60,7 @@ impl EmbeddedKubernetes {
                 kubernetes::ServiceAccountPlugin::default(),
                 kubernetes::DefaultTolerationSeconds::default(),
             ),
+            components: Components::Within,
             ..ClusterConfig::new(
                 (self.resources.clone(), self.openapi.clone()),
                 Arc::new(Authenticator::new(settings)),

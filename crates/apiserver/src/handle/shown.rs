@@ -18,7 +18,7 @@ use crate::{object, protobuf};
 
 impl Call {
     /// The form of answers about a resource's objects.
-    pub(super) fn accept(&self, scope: &Scope) -> Result<Accept, ApiError> {
+    pub(crate) fn accept(&self, scope: &Scope) -> Result<Accept, ApiError> {
         if scope.definition.is_go_type() {
             self.check_route(scope)?;
         }
@@ -105,9 +105,6 @@ impl Call {
 
     /// A page of objects in the form the client accepts.
     pub(super) async fn page(&self, scope: &Scope, page: Page, accept: Accept) -> Result<Response<Body>, ApiError> {
-        if accept.shape == Shape::Metadata {
-            return Err(misshaped(scope, true));
-        }
         let version = scope.spec()?;
         let api_version = scope.definition.api_version(&scope.version);
         let list_meta = list_meta(&page, scope.definition.is_go_type() || accept.shape != Shape::Object);
@@ -140,14 +137,28 @@ impl Call {
         scope
             .all_to_requested(&mut objects.iter_mut().collect::<Vec<_>>())
             .await?;
+        self.listed(scope, objects, list_meta, accept)
+    }
+
+    /// A list of objects, which are of the request's version, in the form the client accepts.
+    pub(crate) fn listed(
+        &self,
+        scope: &Scope,
+        mut objects: Vec<Value>,
+        list_meta: Value,
+        accept: Accept,
+    ) -> Result<Response<Body>, ApiError> {
+        let version = scope.spec()?;
         if accept.shape == Shape::Object && scope.definition.is_go_type() {
             objects.iter_mut().for_each(object::drop_type);
         }
         let shown = match accept.shape {
             Shape::Object => {
+                let api_version = scope.definition.api_version(&scope.version);
                 json!({"kind": version.list_kind, "apiVersion": api_version, "metadata": list_meta, "items": objects})
             }
-            Shape::Metadata | Shape::MetadataList => json!({
+            Shape::Metadata => return Err(misshaped(scope, true)),
+            Shape::MetadataList => json!({
                 "kind": format!("{PARTIAL}List"), "apiVersion": accept.meta_version(), "metadata": list_meta,
                 // as Go writes a list to which nothing was added
                 "items": (!objects.is_empty()).then(|| objects.iter().map(|object| table::metadata_only(&scope.definition, object, accept.meta_version())).collect::<Vec<_>>()),

@@ -668,6 +668,7 @@ fn kind_of(group: &str, resource: &str) -> Kind {
         ("", "limitranges") => {
             policies::limit_ranges(Kind::new(printers::core::limit_range).defaulted(defaults::limit_range))
         }
+        ("", "componentstatuses") => Kind::new(printers::core::component_status),
         ("", "podtemplates") => workloads::pod_templates(
             Kind::new(printers::core::pod_template)
                 .defaulted(defaults::pod_template)

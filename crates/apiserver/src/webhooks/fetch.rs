@@ -26,8 +26,8 @@ const REDIRECTIONS: usize = 10;
 
 /// Fetches documents from servers that some authorities speak for.
 pub(crate) struct Fetcher {
-    /// PEM; the system's if empty.
-    authorities: Vec<u8>,
+    /// PEM; the system's if empty. None: whoever answers is believed.
+    authorities: Option<Vec<u8>>,
     way: (Arc<Egress>, Network),
     configuration: OnceCell<Arc<ClientConfig>>,
 }
@@ -47,7 +47,16 @@ impl Fetcher {
     /// Believes servers whose certificates these authorities (PEM) signed, or the system's if there are none. `way` leads to them.
     pub(crate) fn new(authorities: &str, way: (Arc<Egress>, Network)) -> Self {
         Self {
-            authorities: authorities.as_bytes().to_vec(),
+            authorities: Some(authorities.as_bytes().to_vec()),
+            way,
+            configuration: OnceCell::new(),
+        }
+    }
+
+    /// Believes whoever answers: for servers whose certificates nobody knows, and to whom nothing is told.
+    pub(crate) fn of_anyone(way: (Arc<Egress>, Network)) -> Self {
+        Self {
+            authorities: None,
             way,
             configuration: OnceCell::new(),
         }
@@ -83,7 +92,8 @@ impl Fetcher {
 
     async fn configuration(&self) -> Result<Arc<ClientConfig>, String> {
         let made = self.configuration.get_or_try_init(async || {
-            let made = tls::client(&self.authorities, false, None).await;
+            let authorities = self.authorities.as_deref();
+            let made = tls::client(authorities.unwrap_or_default(), authorities.is_none(), None).await;
             made.map(Arc::new)
         });
         made.await.map(Arc::clone)

@@ -41,6 +41,23 @@ pub(in crate::kubernetes) fn namespace(now: Timestamp, namespace: &Value) -> Vec
     ]
 }
 
+pub(in crate::kubernetes) fn component_status(_: Timestamp, component: &Value) -> Vec<Value> {
+    let mut conditions = items(component, "/conditions");
+    let health = conditions.find(|condition| meta::text(condition, "/type") == "Healthy");
+    let status = match health.map(|health| meta::text(health, "/status")) {
+        Some("True") => "Healthy",
+        Some(_) => "Unhealthy",
+        None => "Unknown",
+    };
+    let told = |at: &str| health.map_or("", |health| meta::text(health, at));
+    vec![
+        name(component),
+        status.into(),
+        told("/message").into(),
+        told("/error").into(),
+    ]
+}
+
 pub(in crate::kubernetes) fn lease(now: Timestamp, lease: &Value) -> Vec<Value> {
     vec![
         name(lease),

@@ -161,6 +161,12 @@ impl ClusterConfig {
             components: Components::default(),
         }
     }
+
+    /// Major and minor number of the version that is served.
+    pub(crate) fn release(&self) -> (&str, &str) {
+        let mut numbers = self.git_version.trim_start_matches('v').split('.');
+        (numbers.next().unwrap_or_default(), numbers.next().unwrap_or_default())
+    }
 }
 
 /// Upstream's [`ClusterConfig::node_ports`].

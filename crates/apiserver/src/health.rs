@@ -182,8 +182,7 @@ pub async fn answer(cluster: &LogicalCluster, path: &str, query: &Query) -> Opti
 /// What `/version` tells.
 fn version(cluster: &LogicalCluster) -> Response<Body> {
     let git = &cluster.config().git_version;
-    let mut numbers = git.trim_start_matches('v').split('.');
-    let (major, minor) = (numbers.next().unwrap_or_default(), numbers.next().unwrap_or_default());
+    let (major, minor) = cluster.config().release();
     // what the release before knows is kept
     let before = minor.parse::<u32>().unwrap_or_default().saturating_sub(1).to_string();
     let body = json!({

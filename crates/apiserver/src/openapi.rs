@@ -138,10 +138,10 @@ impl Documents {
                 ..About::default()
             },
             None => {
-                let version = cluster.config().git_version.trim_start_matches('v').splitn(3, '.');
+                let (major, minor) = cluster.config().release();
                 About {
                     title: "Kubernetes".to_owned(),
-                    version: version.take(2).collect::<Vec<_>>().join("."),
+                    version: format!("{major}.{minor}"),
                     refuses: true,
                     credentials: true,
                 }

@@ -139,7 +139,7 @@ struct Status {
 impl Status {
     fn of(cluster: &LogicalCluster) -> Self {
         let binary = cluster.config().git_version.trim_start_matches('v').to_owned();
-        let numbers: Vec<&str> = binary.split('.').take(2).collect();
+        let (major, minor) = cluster.config().release();
         let paths = discovery::root_paths(cluster).into_iter().filter_map(|path| {
             let first = path.trim_start_matches('/').split('/').next()?;
             let folder = format!("/{first}");
@@ -148,7 +148,7 @@ impl Status {
         Self {
             started: cluster.opened(),
             now: cluster.clock().now(),
-            emulated: numbers.join("."),
+            emulated: format!("{major}.{minor}"),
             binary,
             paths: paths.collect(),
         }

@@ -2,7 +2,6 @@
 //!
 //! Answers themselves are made in [`crate::respond`].
 
-use std::cmp::Ordering;
 
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::meta::is_true;
@@ -14,6 +13,15 @@ use crate::request::Query;
 
 /// The media types in which answers are written, the preferred first.
 pub const MEDIA_TYPES: [&str; 3] = ["application/json", "application/yaml", protobuf::CONTENT_TYPE];
+/// In which encoding each of them is.
+pub(crate) const ENCODINGS: [(&str, Encoding); 3] = {
+    let [json, yaml, protobuf] = MEDIA_TYPES;
+    [
+        (json, Encoding::Json),
+        (yaml, Encoding::Yaml),
+        (protobuf, Encoding::Protobuf),
+    ]
+};
 /// The media types of watches.
 const STREAM_TYPES: [&str; 2] = [
     "application/json;stream=watch",
@@ -206,13 +214,7 @@ impl Accept {
     /// # Errors
     /// 406 when none is.
     pub fn choose(wanted: &Wanted, offer: Offer) -> Result<Self, ApiError> {
-        let [json, yaml, protobuf] = MEDIA_TYPES;
-        let offered = [
-            (json, Encoding::Json),
-            (yaml, Encoding::Yaml),
-            (protobuf, Encoding::Protobuf),
-        ];
-        let found = wanted.find(&offered, |encoding, asked| Self::of(encoding, &asked, offer));
+        let found = wanted.find(&ENCODINGS, |encoding, asked| Self::of(encoding, &asked, offer));
         found.ok_or_else(|| ApiError::not_acceptable(&MEDIA_TYPES))
     }
 
@@ -283,6 +285,12 @@ impl Accept {
 }
 
 impl<'a> Clause<'a> {
+    /// Whether this clause is preferred to one that the client names earlier: what names types is, whatever its quality, to what leaves them open.
+    fn is_before(&self, earlier: &Self) -> bool {
+        let names = |own: &str, other: &str| own != "*" && other == "*";
+        self.quality > earlier.quality || names(self.kind, earlier.kind) || names(self.subtype, earlier.subtype)
+    }
+
     /// Whether this clause takes a media type.
     fn takes(&self, media_type: &str) -> bool {
         let (kind, subtype) = media_type.split_once('/').unwrap_or_default();
@@ -317,15 +325,12 @@ pub(crate) fn preferred<T: Copy>(headers: &HeaderMap, offered: &[(&str, T)]) -> 
 
 /// The clauses of an `Accept` header, the preferred first.
 fn clauses(text: &str) -> Vec<Clause<'_>> {
-    let mut found: Vec<Clause<'_>> = text.split(',').filter_map(clause).collect();
-    let any = |part: &str| part == "*";
-    found.sort_by(|a, b| {
-        b.quality
-            .partial_cmp(&a.quality)
-            .unwrap_or(Ordering::Equal)
-            .then(any(a.kind).cmp(&any(b.kind)))
-            .then(any(a.subtype).cmp(&any(b.subtype)))
-    });
+    let mut found: Vec<Clause<'_>> = Vec::new();
+    for clause in text.split(',').filter_map(clause) {
+        // upstream's order is none that could be sorted by: what is preferred depends on which two are compared
+        let behind = found.iter().rposition(|earlier| !clause.is_before(earlier));
+        found.insert(behind.map_or(0, |behind| behind + 1), clause);
+    }
     found
 }
 

@@ -7,12 +7,12 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use gardener_apimachinery::ApiError;
 use gardener_schema::openapi::{Access, Subresource};
-use http::header::{ACCEPT, CACHE_CONTROL, HeaderMap, HeaderValue, VARY};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderValue, VARY};
 use http::{Response, StatusCode};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::accept::{Accept, Offer, Wanted};
+use crate::accept::{Accept, Asked, ENCODINGS, Encoding, Offer, Wanted};
 use crate::aggregation::{self, Backend};
 use crate::bindings;
 use crate::cluster::LogicalCluster;
@@ -44,23 +44,19 @@ pub fn answer(
 ) -> Result<Option<Response<Body>>, ApiError> {
     let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
     let found = match parts.as_slice() {
-        ["api"] => match aggregated(headers) {
-            Some(form) => return Ok(Some(form.answer(&aggregated_list(cluster, true), headers))),
-            None => Found::Document(
-                json!({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": cluster.address()}]}),
-            ),
-        },
-        ["apis"] => match aggregated(headers) {
-            Some(form) => return Ok(Some(form.answer(&aggregated_list(cluster, false), headers))),
-            None => {
-                let groups: Vec<Value> = groups_in_order(cluster)
-                    .into_iter()
-                    .filter(|(group, _)| !group.is_empty())
-                    .map(|(group, versions)| api_group(&group, &versions, false))
-                    .collect();
-                Found::Document(json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}))
+        ["api" | "apis"] => {
+            let is_core = parts == ["api"];
+            if !is_told_by_any_method(cluster, path) {
+                wanted.check_route(false)?;
             }
-        },
+            if let Some(form) = Aggregated::wanted(wanted) {
+                return form.answer(&aggregated_groups(cluster, is_core), headers).map(Some);
+            }
+            Found::Document(match is_core {
+                true => api_versions(cluster),
+                false => api_groups(cluster),
+            })
+        }
         ["api", version] => Found::Resources(resource_list(cluster, "", version)?),
         ["apis", group] => {
             let groups = groups(cluster);
@@ -97,6 +93,25 @@ pub fn answer(
         Found::Resources(list) => serde_json::to_value(list).map_err(ApiError::internal)?,
     };
     Ok(Some(respond::value(StatusCode::OK, &document, accept)))
+}
+
+/// The versions of the core group.
+fn api_versions(cluster: &LogicalCluster) -> Value {
+    json!({
+        "kind": "APIVersions",
+        "versions": ["v1"],
+        "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": cluster.address()}],
+    })
+}
+
+/// All groups but the core.
+fn api_groups(cluster: &LogicalCluster) -> Value {
+    let groups: Vec<Value> = groups_in_order(cluster)
+        .into_iter()
+        .filter(|(group, _)| !group.is_empty())
+        .map(|(group, versions)| api_group(&group, &versions, false))
+        .collect();
+    json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
 }
 
 /// What there is at a path.
@@ -174,50 +189,57 @@ struct Resource {
     storage_version_hash: Option<String>,
 }
 
-struct AggregatedForm(&'static str);
+/// How all groups are told at once.
+#[derive(Clone, Copy)]
+struct Aggregated {
+    encoding: Encoding,
+    pretty: bool,
+}
 
-impl AggregatedForm {
-    fn answer(&self, list: &Value, headers: &HeaderMap) -> Response<Body> {
-        let mut list = list.clone();
-        if let Some(list) = list.as_object_mut() {
-            list.insert("apiVersion".into(), format!("apidiscovery.k8s.io/{}", self.0).into());
-        }
-        let content_type = if self.0 == "v2" {
-            "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
-        } else {
-            "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList"
+impl Aggregated {
+    /// The group of the documents' kind.
+    const GROUP: &'static str = "apidiscovery.k8s.io";
+    /// Their only version: the one before it is not served any more.
+    const VERSION: &'static str = "v2";
+    const KIND: &'static str = "APIGroupDiscoveryList";
+
+    /// The form in which the client wants it, if it takes it at all: clauses that want anything else do not count.
+    fn wanted(wanted: &Wanted) -> Option<Self> {
+        let of = |encoding, asked: Asked<'_>| {
+            let streams = asked.stream.is_empty() || (asked.stream == "watch" && encoding != Encoding::Yaml);
+            let kind = (asked.group, asked.version, asked.kind);
+            let is_it =
+                streams && asked.server_version.is_empty() && kind == (Self::GROUP, Self::VERSION, Some(Self::KIND));
+            is_it.then_some(Self {
+                encoding,
+                pretty: asked.pretty && encoding == Encoding::Json,
+            })
         };
-        let mut bytes = serde_json::to_vec(&list).unwrap_or_default();
-        let hash = tags::digest(&bytes);
-        bytes.push(respond::JSON_END);
+        wanted.find(&ENCODINGS, of)
+    }
+
+    fn answer(self, items: &[Value], headers: &HeaderMap) -> Result<Response<Body>, ApiError> {
+        // the same for all forms: who has one of them knows that nothing changed
+        let hash = tags::digest(serde_json::to_vec(items).map_err(ApiError::internal)?);
+        let (group, version, kind) = (Self::GROUP, Self::VERSION, Self::KIND);
+        let list = json!({"kind": kind, "apiVersion": format!("{group}/{version}"), "metadata": {}, "items": items});
+        let accept = Accept {
+            encoding: self.encoding,
+            pretty: self.pretty,
+            ..Accept::JSON
+        };
+        let content_type = format!("{};g={group};v={version};as={kind}", accept.content_type());
+        let content_type = HeaderValue::try_from(content_type).map_err(ApiError::internal)?;
         let mut response = tags::tagged(headers, &hash, || {
-            respond::with_type(
-                StatusCode::OK,
-                respond::full(bytes),
-                HeaderValue::from_static(content_type),
-            )
+            let mut response = respond::value(StatusCode::OK, &list, accept);
+            response.headers_mut().insert(CONTENT_TYPE, content_type);
+            response
         });
         let told = response.headers_mut();
         told.insert(VARY, HeaderValue::from_static("Accept"));
         told.insert(CACHE_CONTROL, HeaderValue::from_static("public"));
-        response
+        Ok(response)
     }
-}
-
-fn aggregated(headers: &HeaderMap) -> Option<AggregatedForm> {
-    let text = headers.get(ACCEPT)?.to_str().ok()?;
-    text.split(',').find_map(|clause| {
-        let parts: Vec<&str> = clause.split(';').map(str::trim).collect();
-        let is_json = parts.first() == Some(&"application/json");
-        if !is_json || !parts.contains(&"as=APIGroupDiscoveryList") {
-            return None;
-        }
-        if parts.contains(&"v=v2") {
-            Some(AggregatedForm("v2"))
-        } else {
-            parts.contains(&"v=v2beta1").then_some(AggregatedForm("v2beta1"))
-        }
-    })
 }
 
 /// Groups with their versions, preferred first.
@@ -351,7 +373,7 @@ fn served<'a>(
     found
 }
 
-fn aggregated_list(cluster: &LogicalCluster, core: bool) -> Value {
+fn aggregated_groups(cluster: &LogicalCluster, core: bool) -> Vec<Value> {
     let definitions = cluster.definitions();
     let mut items: Vec<Value> = Vec::new();
     let groups = groups_in_order(cluster).into_iter();
@@ -411,7 +433,7 @@ fn aggregated_list(cluster: &LogicalCluster, core: bool) -> Value {
         };
         items.push(json!({"metadata": metadata, "versions": versions}));
     }
-    json!({"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items})
+    items
 }
 
 /// The kind of an answer. Built-in kinds leave out the group and version under which they stand; custom resources do not.

@@ -2,7 +2,6 @@
 //!
 //! Answers themselves are made in [`crate::respond`].
 
-
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::meta::is_true;
 use http::HeaderMap;

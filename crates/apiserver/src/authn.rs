@@ -69,6 +69,9 @@ pub struct Settings {
     pub webhook: Option<Arc<TokenWebhook>>,
     /// Another server that tells whose a bearer token is; with it none is read here.
     pub reviewer: Option<Arc<TokenReviewer>>,
+    /// Whether the authorizer is asked about everything, as kube-apiserver does. Otherwise health and the version are told to who shows no
+    /// credentials, too, and discovery to all who are authenticated.
+    pub authorizes_all: bool,
 }
 
 /// Which front proxies are believed, and in which headers they tell for whom they ask.
@@ -146,9 +149,10 @@ impl Authenticator {
         }
     }
 
-    /// Whether it is told on which paths requests come without credentials.
-    pub(crate) fn limits_anonymous(&self) -> bool {
-        !self.settings.read().anonymous_paths.is_empty()
+    /// Whether health, version and discovery are told without asking the authorizer.
+    pub(crate) fn tells_itself(&self) -> bool {
+        let settings = self.settings.read();
+        !settings.authorizes_all && settings.anonymous_paths.is_empty()
     }
 
     /// Who sent a request for a path, by the certificates that TLS has verified and by what its headers say.

@@ -151,7 +151,7 @@ pub(crate) fn root_paths(cluster: &LogicalCluster) -> Vec<String> {
 /// Whether a document is told whatever the method: groups are, and versions of groups that are custom resources'.
 pub(crate) fn is_told_by_any_method(cluster: &LogicalCluster, path: &str) -> bool {
     match path.trim_matches('/').split('/').collect::<Vec<_>>().as_slice() {
-        ["apis"] | ["apis", _] => true,
+        [""] | ["index.html"] | ["apis"] | ["apis", _] => true,
         ["apis", group, _] => !cluster.is_built_in(group),
         _ => false,
     }

@@ -11,8 +11,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::StreamExt;
 use gardener_apimachinery::ApiError;
-use gardener_apimachinery::field::go_quote;
-use http::header::{HeaderMap, HeaderName, HeaderValue, USER_AGENT};
+use http::header::{
+    AUTHORIZATION, CACHE_CONTROL, HeaderMap, HeaderName, HeaderValue, USER_AGENT, X_CONTENT_TYPE_OPTIONS,
+};
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Limited};
 use tokio::time::Instant;
@@ -192,6 +193,14 @@ where
     };
     let query = Query::parse(parts.uri.query().unwrap_or_default());
     let target = request::target(&path);
+    if request::is_verb_alone(&path) {
+        let uri = parts.uri.to_string();
+        let why = format!("failed to create RequestInfo: unable to determine kind and namespace from url, {uri}");
+        let mut response = respond::failed(&uri, &why);
+        // it is told before anything else is looked at
+        response.headers_mut().remove(CACHE_CONTROL);
+        return Ok(response);
+    }
     time_limit::check(&parts.method, &target, &query)?;
     let tells_flow = caller.outside && !time_limit::is_lasting(&target);
     let question = || Question::of(&parts.method, &target, &query);
@@ -219,8 +228,12 @@ where
                 .authenticate(&cluster, &caller, &path, &parts.headers)
                 .await;
             match authenticated {
-                // probes come without credentials, unless it is told who may
-                Err(_) if health::is_public(&path) && !cluster.config().authenticator.limits_anonymous() => {
+                // probes come without credentials
+                Err(_)
+                    if health::is_public(&path)
+                        && !parts.headers.contains_key(AUTHORIZATION)
+                        && cluster.config().authenticator.tells_itself() =>
+                {
                     UserInfo::anonymous()
                 }
                 Err(error) => {
@@ -282,11 +295,15 @@ impl Call {
             Ok(Decision::Allow) => Ok(None),
             Ok(Decision::Deny(reason) | Decision::NoOpinion(reason)) => {
                 let message = authz::forbidden_message(attributes, &reason);
-                Err(if attributes.is_resource {
-                    ApiError::forbidden(attributes.group, attributes.resource, attributes.name, &message)
-                } else {
-                    ApiError::forbidden("", "", "", &message)
-                })
+                let (group, resource, name) = match attributes.is_resource {
+                    true => (attributes.group, attributes.resource, attributes.name),
+                    false => ("", "", ""),
+                };
+                let error = ApiError::forbidden(group, resource, name, &message);
+                let mut refused = respond::error(&error, &self.wanted);
+                let headers = refused.headers_mut();
+                headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+                Ok(Some(refused))
             }
         }
     }
@@ -297,15 +314,15 @@ impl Call {
             why,
             "it cannot be found out whether a request is allowed"
         );
-        let told = format!("Internal Server Error: {}: {why}\n", go_quote(&self.uri));
-        respond::text(StatusCode::INTERNAL_SERVER_ERROR, authz::without_markup(&told))
+        respond::failed(&self.uri, why)
     }
 
     /// Everything that is no resource: discovery, OpenAPI, health, version.
     async fn other(&self, path: &str) -> Result<Response<Body>, ApiError> {
         let question = Question::of_path(&self.method, path);
         let attributes = question.by(&self.user);
-        if health::is_public(path) || discovery::is_public(path, &self.user) {
+        let is_public = health::is_public(path) || discovery::is_public(path, &self.user);
+        if is_public && self.cluster.config().authenticator.tells_itself() {
             self.audited.judged(&self.cluster, &attributes, Some(&Decision::Allow));
         } else if let Some(undecided) = self.authorize(&attributes).await? {
             return Ok(undecided);
@@ -329,8 +346,11 @@ impl Call {
                 "/metrics" => metrics.text(&self.cluster),
                 _ => metrics.checks_text(),
             };
-            let content_type = http::HeaderValue::from_static(metrics::CONTENT_TYPE);
-            return Ok(respond::with_type(StatusCode::OK, respond::full(text), content_type));
+            let content_type = HeaderValue::from_static(metrics::CONTENT_TYPE);
+            let mut response = respond::with_type(StatusCode::OK, respond::full(text), content_type);
+            let started = self.cluster.opened().as_second();
+            response.headers_mut().insert(metrics::STARTED, started.into());
+            return Ok(response);
         }
         if let Some(answer) = oidc::answer(path, self.cluster.address(), || {
             self.cluster.config().authenticator.settings()

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use gardener_apimachinery::field::go_quote;
 use http::{Response, StatusCode};
-use serde_json::json;
+use serde::Serialize;
 use tokio::time::timeout;
 
 use crate::accept::Accept;
@@ -171,7 +171,7 @@ pub async fn answer(cluster: &LogicalCluster, path: &str, query: &Query) -> Opti
         return None;
     }
     Some(match check(cluster, name).await {
-        Ok(()) => respond::text(StatusCode::OK, "ok"),
+        Ok(()) => respond::with_type(StatusCode::OK, respond::full("ok"), respond::PLAIN_TEXT),
         Err(reason) => respond::text(
             StatusCode::INTERNAL_SERVER_ERROR,
             format!("internal server error: {reason}\n"),
@@ -179,22 +179,45 @@ pub async fn answer(cluster: &LogicalCluster, path: &str, query: &Query) -> Opti
     })
 }
 
-/// What `/version` tells.
+/// What `/version` tells, in upstream's order: people read it.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Version<'a> {
+    major: &'a str,
+    minor: &'a str,
+    emulation_major: &'a str,
+    emulation_minor: &'a str,
+    min_compatibility_major: &'a str,
+    min_compatibility_minor: String,
+    git_version: &'a str,
+    git_commit: &'a str,
+    git_tree_state: &'a str,
+    build_date: &'a str,
+    go_version: &'a str,
+    compiler: &'a str,
+    platform: String,
+}
+
 fn version(cluster: &LogicalCluster) -> Response<Body> {
-    let git = &cluster.config().git_version;
     let (major, minor) = cluster.config().release();
-    // what the release before knows is kept
-    let before = minor.parse::<u32>().unwrap_or_default().saturating_sub(1).to_string();
-    let body = json!({
-        "major": major, "minor": minor, "emulationMajor": major, "emulationMinor": minor, "minCompatibilityMajor": major, "minCompatibilityMinor": before,
-        "gitVersion": git, "gitCommit": "", "gitTreeState": "clean", "buildDate": "1970-01-01T00:00:00Z",
-        "goVersion": "", "compiler": "rustc", "platform": format!("{}/{}", std::env::consts::OS, go_arch()),
-    });
-    let accept = Accept {
-        pretty: true,
-        ..Accept::JSON
+    let version = Version {
+        major,
+        minor,
+        emulation_major: major,
+        emulation_minor: minor,
+        min_compatibility_major: major,
+        // what the release before knows is kept
+        min_compatibility_minor: minor.parse::<u32>().unwrap_or_default().saturating_sub(1).to_string(),
+        git_version: &cluster.config().git_version,
+        git_commit: "",
+        git_tree_state: "clean",
+        build_date: "1970-01-01T00:00:00Z",
+        go_version: "",
+        compiler: "rustc",
+        platform: format!("{}/{}", std::env::consts::OS, go_arch()),
     };
-    respond::value(StatusCode::OK, &body, accept)
+    let text = serde_json::to_vec_pretty(&version).unwrap_or_default();
+    respond::raw(StatusCode::OK, text, Accept::JSON)
 }
 
 fn go_arch() -> &'static str {

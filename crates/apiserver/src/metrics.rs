@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use gardener_apimachinery::metrics::{Durations, Text};
-use http::Method;
+use http::{HeaderName, Method};
 use parking_lot::Mutex;
 
 use crate::cluster::LogicalCluster;
@@ -23,6 +23,9 @@ const STEPS: [f64; 22] = [
 ];
 /// The content type of what [`Metrics::text`] writes.
 pub use gardener_apimachinery::metrics::CONTENT_TYPE;
+
+/// The header that tells scrapers since when numbers are counted, in seconds of Unix's time.
+pub(crate) const STARTED: HeaderName = HeaderName::from_static("process-start-time-unix");
 
 /// The counts of one cluster.
 #[derive(Default)]

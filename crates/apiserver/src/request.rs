@@ -81,6 +81,15 @@ pub fn target(path: &str) -> Target {
     Target::Resource(found)
 }
 
+/// Whether a path ends with the verb of a legacy path, so that it tells what to do and not with what.
+pub(crate) fn is_verb_alone(path: &str) -> bool {
+    let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
+    matches!(
+        parts.as_slice(),
+        ["api", _, "watch" | "proxy"] | ["apis", _, _, "watch" | "proxy"]
+    )
+}
+
 /// A query string, decoded. Keys may repeat.
 #[derive(Clone, Debug, Default)]
 pub struct Query(Vec<(String, String)>);

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use futures::{Stream, StreamExt};
 use gardener_apimachinery::ApiError;
+use gardener_apimachinery::field::go_quote;
 use http::header::{
     CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, RETRY_AFTER, VARY,
     X_CONTENT_TYPE_OPTIONS,
@@ -14,7 +15,7 @@ use http_body_util::{BodyExt, Full, StreamBody};
 use serde_json::Value;
 
 use crate::accept::{Accept, Encoding, Offer, Wanted};
-use crate::{meta, protobuf};
+use crate::{authz, meta, protobuf};
 
 mod gzip;
 pub(crate) mod tags;
@@ -28,6 +29,9 @@ const COMPRESSED_FROM: u64 = 128 * 1024;
 
 /// What Go's encoder writes behind each document that is not indented: clients that read lines read the last one, too.
 pub const JSON_END: u8 = b'\n';
+
+/// The type of plain text.
+pub(crate) const PLAIN_TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 
 /// What caches may do with most answers: nothing.
 const NOT_KEPT: HeaderValue = HeaderValue::from_static("no-cache, private");
@@ -97,14 +101,16 @@ struct InPieces;
 
 /// An answer of plain text, which no browser is to take for anything else.
 pub fn text(code: StatusCode, text: impl Into<String>) -> Response<Body> {
-    let mut response = with_type(
-        code,
-        full(text.into()),
-        HeaderValue::from_static("text/plain; charset=utf-8"),
-    );
+    let mut response = with_type(code, full(text.into()), PLAIN_TEXT);
     let headers = response.headers_mut();
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     response
+}
+
+/// 500 without a `Status`, as upstream answers where it does not get as far as to know what is asked for, or by whom.
+pub(crate) fn failed(uri: &str, why: &str) -> Response<Body> {
+    let told = format!("Internal Server Error: {}: {why}\n", go_quote(uri));
+    text(StatusCode::INTERNAL_SERVER_ERROR, authz::without_markup(&told))
 }
 
 /// An answer without a body.

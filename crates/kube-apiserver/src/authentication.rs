@@ -120,6 +120,7 @@ impl Authentication {
         let issuers = Arc::new(issuers);
         settings.issuers = Some(Arc::clone(&issuers));
         settings.webhook = webhook(own)?;
+        settings.authorizes_all = true;
         match (configuration.anonymous, own.anonymous_auth) {
             (Some(_), Some(_)) => return Err(AuthenticationError::AnonymousTwice),
             (Some(anonymous), None) => {

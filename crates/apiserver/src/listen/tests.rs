@@ -279,6 +279,24 @@ async fn clients_are_told_whose_certificates_are_believed() {
 }
 
 #[tokio::test]
+async fn who_shows_wrong_credentials_is_told_nothing() {
+    let listening = Listening::start(|_| {}).await;
+    let (mut client, _connection) = listening.http1().await;
+    for path in ["/healthz", "/readyz?verbose", "/version", "/api"] {
+        for (token, code) in [(None, 200), (Some("secret"), 200), (Some("wrong"), 401)] {
+            let mut request = get(path);
+            if let Some(token) = token {
+                let value = format!("Bearer {token}").parse().unwrap();
+                request.headers_mut().insert(http::header::AUTHORIZATION, value);
+            }
+            let response = client.send_request(request).await.unwrap();
+            assert_eq!(response.status(), code, "{path} with {token:?}");
+            response.into_body().collect().await.unwrap();
+        }
+    }
+}
+
+#[tokio::test]
 async fn each_answer_tells_of_secure_transport_where_that_is_said() {
     let own =
         Listening::start(|closing| closing.transport_security = Some(HeaderValue::from_static("max-age=7"))).await;

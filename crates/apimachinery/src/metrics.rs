@@ -1,5 +1,7 @@
 //! Prometheus' text form of metrics. What is counted is known to who counts.
 
+pub mod process;
+
 use std::fmt::{Display, Write as _};
 use std::time::Duration;
 
@@ -48,7 +50,10 @@ impl Text {
 
     /// One value of the family; labels are `a="b",c="d"`.
     pub fn sample(&mut self, name: &str, labels: &str, value: impl Display) {
-        let _ = writeln!(self.0, "{name}{{{labels}}} {value}");
+        let _ = match labels.is_empty() {
+            true => writeln!(self.0, "{name} {value}"),
+            false => writeln!(self.0, "{name}{{{labels}}} {value}"),
+        };
     }
 
     /// A histogram: the upper bound of each step with how many lie within it and not within the one before, and the sum and number of all.

@@ -296,7 +296,7 @@ impl Definition {
 }
 
 /// Which write an admission plugin looks at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Operation {
     /// A new object, or a body posted to a subresource that creates something.
     Create,

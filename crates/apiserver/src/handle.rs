@@ -5,7 +5,7 @@ mod shown;
 pub(crate) use shown::no_list;
 
 use std::net::IpAddr;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -27,6 +27,7 @@ use crate::cluster::LogicalCluster;
 use crate::definition::Definition;
 use crate::flow_control::Flow;
 use crate::impersonation::impersonated;
+use crate::metrics::access::Authentication;
 use crate::metrics::{self, Asked, Watching};
 use crate::question::{self, Question};
 use crate::registry::{ListQuery, PatchKind, Scope, parse_revision};
@@ -222,11 +223,18 @@ where
     let user = match caller.user {
         Some(user) => user,
         None => {
+            let begun = Instant::now();
             let authenticated = cluster
                 .config()
                 .authenticator
                 .authenticate(&cluster, &caller, &path, &parts.headers)
                 .await;
+            let came = match &authenticated {
+                Ok(user) => Authentication::User(&user.name),
+                Err(_) if parts.headers.contains_key(AUTHORIZATION) => Authentication::Wrong,
+                Err(_) => Authentication::Nobody,
+            };
+            cluster.metrics().access.authenticated(&came, begun.elapsed());
             match authenticated {
                 // probes come without credentials
                 Err(_)
@@ -288,7 +296,10 @@ where
 impl Call {
     /// Refuses what the user may not do. Gives an answer where it cannot be found out: as upstream's that is no `Status`.
     async fn authorize(&self, attributes: &Attributes<'_>) -> Result<Option<Response<Body>>, ApiError> {
+        let begun = Instant::now();
         let asked = self.cluster.config().authorizer.ask(&self.cluster, attributes).await;
+        let access = &self.cluster.metrics().access;
+        access.authorized(asked.as_ref().ok(), begun.elapsed());
         self.audited.judged(&self.cluster, attributes, asked.as_ref().ok());
         match asked {
             Err(undecided) => Ok(Some(self.undecided(&undecided.why))),
@@ -469,9 +480,17 @@ impl Call {
         if self.cluster.name() == ALL_CLUSTERS && !matches!(verb, "list" | "watch") {
             return Err(ApiError::method_not_supported(&path.group, &path.resource, verb));
         }
-        let deprecation = definition.strategy.deprecation(&path.version).map(str::to_owned);
+        let mut old = OLD.iter();
+        let old = old.find(|(resource, _)| path.group.is_empty() && *resource == path.resource);
+        let deprecation = definition.strategy.deprecation(&path.version);
+        let deprecation = deprecation.or(old.map(|(_, told)| *told)).map(str::to_owned);
         if let Some(warning) = &deprecation {
-            self.audited.deprecated(warning);
+            let removed = warning
+                .split_once("unavailable in v")
+                .and_then(|(_, rest)| rest.split_once('+'))
+                .map(|(release, _)| release);
+            self.audited.deprecated(removed);
+            self.cluster.metrics().deprecated(&path, removed);
         }
         if !is_custom && !route::is_there(&definition, &path) {
             return Err(ApiError::no_such_path());
@@ -558,14 +577,9 @@ impl Call {
             true => self.accept(&scope).map(drop),
             false => Ok(()),
         };
-        let of_core = path.group.is_empty();
-        let old = OLD
-            .iter()
-            .find(|(resource, _)| of_core && *resource == path.resource)
-            .map(|(_, told)| told.clone());
         // what upstream's router refuses does not come to who warns
         let is_told = |_: &String| is_custom || !path.subresource.is_empty() || self.check_route(&scope).is_ok();
-        let told: Vec<String> = deprecation.into_iter().chain(old).filter(is_told).collect();
+        let told: Vec<String> = deprecation.into_iter().filter(is_told).collect();
         let refused_with = Arc::clone(&scope.refused_with);
         let defines =
             !matches!(verb, "get" | "list" | "watch") && self.cluster.defines_custom_resources(&scope.definition);
@@ -786,15 +800,10 @@ impl Call {
 }
 
 /// What clients of the core's resources are told that are to go.
-static OLD: LazyLock<[(&str, String); 2]> = LazyLock::new(|| {
-    [
-        (
-            "componentstatuses",
-            "v1 ComponentStatus is deprecated in v1.19+".to_owned(),
-        ),
-        (
-            "endpoints",
-            "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice".to_owned(),
-        ),
-    ]
-});
+const OLD: [(&str, &str); 2] = [
+    ("componentstatuses", "v1 ComponentStatus is deprecated in v1.19+"),
+    (
+        "endpoints",
+        "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
+    ),
+];

@@ -4,15 +4,20 @@
 //! A landscape has a hundred such APIs, so the counts of one kind of request take a few hundred bytes. Only resources that are served are
 //! counted: nobody makes labels by asking for what is not there.
 
+pub(crate) mod access;
+pub(crate) mod admission;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use gardener_apimachinery::metrics::{Durations, Text};
+use gardener_apimachinery::metrics::{Durations, Text, process};
 use http::{HeaderName, Method};
 use parking_lot::Mutex;
 
+use self::access::Access;
+use self::admission::{Steps, Webhooks};
 use crate::cluster::LogicalCluster;
 use crate::request::{Query, ResourcePath};
 
@@ -38,6 +43,14 @@ pub struct Metrics {
     reading: AtomicI64,
     /// What health checks found, by their names and the path that asked for them.
     checks: Mutex<BTreeMap<(&'static str, &'static str), Checked>>,
+    /// Resources that were asked for and are to go, as `resources` names them, with the release that has them no more, if that is known.
+    deprecated: Mutex<BTreeMap<String, String>>,
+    /// Who was let in, and what they were allowed.
+    pub(crate) access: Access,
+    /// What admission did.
+    pub(crate) admission: Steps,
+    /// What admission webhooks did.
+    pub(crate) webhooks: Webhooks,
 }
 
 /// What one health check found so far.
@@ -109,7 +122,7 @@ impl Asked {
             (true, true) => "cluster",
         };
         Self {
-            resource: format!("{}/{}/{}/{}", path.group, path.version, path.resource, path.subresource),
+            resource: name(path),
             kind: Kind {
                 verb,
                 scope,
@@ -121,6 +134,11 @@ impl Asked {
     fn changes(&self) -> bool {
         !matches!(self.kind.verb, "GET" | "LIST" | "WATCH")
     }
+}
+
+/// How a resource is known here.
+fn name(path: &ResourcePath) -> String {
+    format!("{}/{}/{}/{}", path.group, path.version, path.resource, path.subresource)
 }
 
 /// A request that runs; it is counted as running until this value goes.
@@ -197,6 +215,14 @@ impl Metrics {
             None => ended.codes.push((code, 1)),
         }
         ended.durations.add(&STEPS, taken);
+    }
+
+    /// Notes that somebody asks for what is to go, and in which release.
+    pub(crate) fn deprecated(&self, path: &ResourcePath, removed: Option<&str>) {
+        let mut deprecated = self.deprecated.lock();
+        deprecated
+            .entry(name(path))
+            .or_insert_with(|| removed.unwrap_or_default().to_owned());
     }
 
     /// Notes what a health check found.
@@ -322,11 +348,31 @@ impl Metrics {
             };
             out.sample("apiserver_storage_objects", &format!("resource=\"{full}\""), number);
         }
+        let name = "apiserver_requested_deprecated_apis";
+        out.family(name, "gauge", "Resources that were asked for and are to go.");
+        for (resource, removed) in self.deprecated.lock().iter() {
+            let labels = format!("{},removed_release=\"{removed}\"", resource_labels(resource));
+            out.sample(name, &labels, 1);
+        }
+        let name = "aggregator_unavailable_apiservice";
+        out.family(
+            name,
+            "gauge",
+            "Whether another server that serves a version is not available.",
+        );
+        for backend in cluster.aggregation().backends(cluster).iter() {
+            let labels = format!("name=\"{}\"", backend.name);
+            out.sample(name, &labels, u8::from(!backend.available));
+        }
+        self.access.tell(&mut out);
+        self.admission.tell(&mut out);
+        self.webhooks.tell(&mut out);
         cluster.config().authenticator.tell(&mut out);
         cluster.config().authorizer.tell(&mut out);
         out.family("kubernetes_build_info", "gauge", "The version that is served.");
         let version = &cluster.config().git_version;
         out.sample("kubernetes_build_info", &format!("git_version=\"{version}\""), 1);
+        process::tell(&mut out);
         out.into_text()
     }
 }

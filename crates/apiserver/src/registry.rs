@@ -42,6 +42,7 @@ use crate::accept::{Accept, Encoding, Shape};
 use crate::audit::Audited;
 use crate::cluster::LogicalCluster;
 use crate::definition::{Attributes, Context, Definition, Draft, Operation, Version, Warnings};
+use crate::metrics::admission::Step;
 use crate::unread::Unread;
 use crate::user::UserInfo;
 use crate::webhooks::{Reinvocation, conversion};
@@ -504,7 +505,9 @@ impl Scope {
         let managed = object.as_deref().filter(|_| changed_by_rules);
         let managed = managed.and_then(|object| object.at("/metadata/managedFields").cloned());
         let mut attributes = self.attributes(context, operation, options, object.take(), old);
+        let begun = Instant::now();
         let admitted = self.admit_rounds(&mut attributes).await;
+        self.count_admission("admit", operation, admitted.is_err(), begun);
         *object = attributes.object.take();
         warnings.extend(attributes.warnings.into_vec());
         if changed_by_rules
@@ -585,13 +588,14 @@ impl Scope {
             return Ok(object);
         }
         let attributes = self.attributes(context, operation, options, object, old);
-        let mut validated = Ok(());
+        let (mut validated, begun) = (Ok(()), Instant::now());
         for plugin in self.cluster.admission() {
             validated = plugin.validate(&attributes).await;
             if validated.is_err() {
                 break;
             }
         }
+        self.count_admission("validate", operation, validated.is_err(), begun);
         warnings.extend(attributes.warnings.into_vec());
         validated.inspect_err(|_| self.refused_with.extend(warnings.drain(..)))?;
         let mut object = attributes.object;
@@ -599,6 +603,15 @@ impl Scope {
             self.prune_changed(object);
         }
         Ok(object)
+    }
+
+    fn count_admission(&self, step: &'static str, operation: Operation, rejected: bool, begun: Instant) {
+        let step = Step {
+            step,
+            operation,
+            rejected,
+        };
+        self.cluster.metrics().admission.count(step, begun.elapsed());
     }
 
     /// Drops what webhooks added to a custom resource that its schema does not know.

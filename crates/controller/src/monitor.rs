@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use gardener_apimachinery::metrics::Text;
+use gardener_apimachinery::metrics::{Text, process};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
@@ -98,6 +98,7 @@ impl Monitor {
             let labels = format!("name=\"{lease}\"");
             text.sample("leader_election_master_status", &labels, u8::from(*leading));
         }
+        process::tell(&mut text);
         text.into_text()
     }
 }

@@ -361,13 +361,10 @@ impl Audited {
         self.annotate("authorization.k8s.io/reason", reason);
     }
 
-    /// Tells that an API is asked that will go, by the warning that callers get.
-    pub(crate) fn deprecated(&self, warning: &str) {
+    /// Tells that an API is asked that will go, and in which release, if that is known.
+    pub(crate) fn deprecated(&self, removed: Option<&str>) {
         self.annotate("k8s.io/deprecated", "true");
-        let removed = warning
-            .split_once("unavailable in v")
-            .and_then(|(_, rest)| rest.split_once('+'));
-        if let Some((release, _)) = removed {
+        if let Some(release) = removed {
             self.annotate("k8s.io/removed-release", release);
         }
     }

@@ -6,18 +6,20 @@ use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::go_quote;
 use gardener_merge::JsonPatch;
 use serde_json::Value;
+use tokio::time::Instant;
 
 use super::call;
 use super::registered::Hook;
 use super::review::{self, Unusable, Verdict};
 use crate::cluster::LogicalCluster;
 use crate::decode::{self, Format};
-use crate::definition::{Admission, Attributes};
+use crate::definition::{Admission, Attributes, Operation};
 use crate::intercept::conditions;
 use crate::intercept::form::{Form, Forms, is_main_kind, known, shape};
 use crate::intercept::matching::{self, Invocation};
 use crate::intercept::reinvocation::Who;
 use crate::intercept::request;
+use crate::metrics::admission::{End, Turn};
 
 /// Lets webhooks change objects, one after the other.
 pub struct MutatingAdmissionWebhook;
@@ -27,18 +29,20 @@ pub struct ValidatingAdmissionWebhook;
 
 /// Why a webhook's turn ended without its consent.
 enum Failed {
-    /// It could not be asked, or gave no usable answer; the webhook's failure policy decides what that means.
-    Call(String),
-    /// The request is refused.
+    /// It could not be asked, or gave no usable answer (and this is the code of that); the webhook's failure policy decides what that means.
+    Call(String, u16),
+    /// It refuses the request.
     Refused(ApiError),
+    /// The request is refused, and not by it.
+    Broken(ApiError),
 }
 
 impl Failed {
     /// The refusal of the request, or none where failures are ignored: `ignored` notes that.
     fn judged(self, hook: &Hook, ignored: impl FnOnce(&str)) -> Result<(), ApiError> {
         match self {
-            Self::Refused(error) => Err(error),
-            Self::Call(why) => {
+            Self::Refused(error) | Self::Broken(error) => Err(error),
+            Self::Call(why, _) => {
                 let why = format!("failed calling webhook {}: {why}", go_quote(&hook.name));
                 if hook.fails_closed {
                     return Err(ApiError::internal(why));
@@ -49,6 +53,26 @@ impl Failed {
             }
         }
     }
+}
+
+/// Counts a webhook's turn that began then.
+fn count<T>(cluster: &LogicalCluster, hook: &Hook, at: (&'static str, Operation, Instant), ended: &Result<T, Failed>) {
+    let (step, operation, begun) = at;
+    let turn = Turn {
+        name: hook.name.clone(),
+        step,
+        operation,
+    };
+    let end = match ended {
+        Ok(_) => End::Allowed,
+        Err(Failed::Refused(error)) => End::Refused(error.code()),
+        Err(Failed::Broken(_)) => End::Broken,
+        Err(Failed::Call(_, code)) => End::Failed {
+            code: *code,
+            ignored: !hook.fails_closed,
+        },
+    };
+    cluster.metrics().webhooks.count(turn, end, begun.elapsed());
 }
 
 #[async_trait]
@@ -77,7 +101,10 @@ impl Admission for MutatingAdmissionWebhook {
                 continue;
             }
             let at = (attributes.reinvocation.round(), index);
-            match mutate(cluster, hook, &invocation, attributes).await {
+            let begun = ("admit", attributes.operation, Instant::now());
+            let ended = mutate(cluster, hook, &invocation, attributes).await;
+            count(cluster, hook, begun, &ended);
+            match ended {
                 Ok(patch) => {
                     audited.mutated(at, &hook.configuration, &hook.name, patch.as_ref());
                     if patch.is_some() {
@@ -126,7 +153,10 @@ impl Admission for ValidatingAdmissionWebhook {
             let form = forms.made(invocation);
             async move {
                 let Some(form) = form else { return Ok(()) };
-                match ask(cluster, hook, invocation, attributes, form, false).await {
+                let begun = ("validating", attributes.operation, Instant::now());
+                let ended = ask(cluster, hook, invocation, attributes, form, false).await;
+                count(cluster, hook, begun, &ended);
+                match ended {
                     Ok(_) => Ok(()),
                     Err(failed) => failed.judged(hook, |name| {
                         attributes.audited.failed_open("validating", (0, index), name);
@@ -177,7 +207,7 @@ async fn ask(
     mutating: bool,
 ) -> Result<Verdict, Failed> {
     if attributes.context.dry_run && !hook.in_dry_run {
-        return Err(Failed::Refused(ApiError::bad_request(format!(
+        return Err(Failed::Broken(ApiError::bad_request(format!(
             "admission webhook {} does not support dry run",
             go_quote(&hook.name)
         ))));
@@ -186,6 +216,7 @@ async fn ask(
         return Err(Failed::Call(
             "could not create admission objects: webhook does not accept known AdmissionReview versions (v1, v1beta1)"
                 .into(),
+            400,
         ));
     };
     let uid = cluster.chance().uid();
@@ -197,19 +228,19 @@ async fn ask(
         form.object.as_ref(),
         form.old.as_ref(),
     );
-    let failed = |why: String| Failed::Call(format!("failed to call webhook: {why}"));
-    let timeout = attributes.patience(hook.timeout).map_err(Failed::Refused)?;
+    let failed = |why: String, code| Failed::Call(format!("failed to call webhook: {why}"), code);
+    let timeout = attributes.patience(hook.timeout).map_err(Failed::Broken)?;
     let answer = match call::ask(cluster, &hook.endpoint, timeout, &asked).await {
         Ok(answer) => answer,
         Err(unanswered) => {
             // nobody waits any more, whatever the webhook says of failures
-            attributes.patience(hook.timeout).map_err(Failed::Refused)?;
-            return Err(failed(unanswered.why));
+            attributes.patience(hook.timeout).map_err(Failed::Broken)?;
+            return Err(failed(unanswered.why, unanswered.code));
         }
     };
     let verdict = review::verdict(version, &uid, mutating, answer).map_err(|unusable| match unusable {
-        Unusable::Undecodable(why) => failed(why),
-        Unusable::Invalid(why) => Failed::Call(format!("received invalid webhook response: {why}")),
+        Unusable::Undecodable(why) => failed(why, call::UNAVAILABLE),
+        Unusable::Invalid(why) => Failed::Call(format!("received invalid webhook response: {why}"), call::UNAVAILABLE),
     })?;
     for (key, value) in &verdict.audit_annotations {
         attributes.audited.annotate(format!("{}/{key}", hook.name), value);
@@ -228,34 +259,38 @@ async fn mutate(
     invocation: &Invocation,
     attributes: &mut Attributes<'_>,
 ) -> Result<Option<Value>, Failed> {
-    let refused = |error: ApiError| Failed::Refused(ApiError::internal(error));
+    let refused = |error: ApiError| Failed::Broken(ApiError::internal(error));
     let form = Form::of(cluster, attributes, invocation).await.map_err(refused)?;
     let verdict = ask(cluster, hook, invocation, attributes, &form, true).await?;
     if verdict.patch.is_empty() {
         return Ok(None);
     }
-    let undecodable =
-        |why: &dyn std::fmt::Display| Failed::Call(format!("received undecodable patch in webhook response: {why}"));
+    let undecodable = |why: &dyn std::fmt::Display| {
+        Failed::Call(
+            format!("received undecodable patch in webhook response: {why}"),
+            call::UNAVAILABLE,
+        )
+    };
     let decoded = decode::decode(&verdict.patch.into(), Format::Json).map_err(|error| undecodable(&error.message()))?;
     let patch = JsonPatch::of(&decoded.value).map_err(|error| undecodable(&error))?;
     if patch.is_empty() {
         return Ok(None);
     }
     let Some(before) = form.object else {
-        return Err(Failed::Refused(ApiError::internal(format!(
+        return Err(Failed::Broken(ApiError::internal(format!(
             "admission webhook {} attempted to modify the object, which is not supported for this operation",
             go_quote(&hook.name)
         ))));
     };
     if verdict.patch_type != "JSONPatch" {
         let why = format!("unsupported patch type {}", go_quote(&verdict.patch_type));
-        return Err(Failed::Call(why));
+        return Err(Failed::Call(why, call::UNAVAILABLE));
     }
-    let internal = |why: &dyn std::fmt::Display| Failed::Refused(ApiError::internal(why));
+    let internal = |why: &dyn std::fmt::Display| Failed::Broken(ApiError::internal(why));
     let mut patched = patch.apply(&before).map_err(|error| internal(&error))?;
     if is_main_kind(attributes) {
         let definition = invocation.definition(attributes);
-        shape(definition, invocation, attributes, &mut patched).map_err(|why| Failed::Refused(why.into()))?;
+        shape(definition, invocation, attributes, &mut patched).map_err(|why| Failed::Broken(why.into()))?;
         let mut completed = patched.clone();
         if let Some(version) = known(definition, &invocation.version).filter(|version| version.completes)
             && let Some(schema) = &version.schema

@@ -168,6 +168,9 @@ pub trait Transport: Send + Sync + 'static {
     ) -> Result<Answer, String>;
 }
 
+/// The code of failures that are nobody's answer.
+pub(super) const UNAVAILABLE: u16 = 503;
+
 /// Why there is no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Unanswered {
@@ -175,13 +178,19 @@ pub(crate) struct Unanswered {
     pub(crate) why: String,
     /// Whether it may be otherwise in a moment: the webhook has trouble of its own, or the connection was cut.
     pub(crate) passing: bool,
+    /// The status code that the webhook answered instead, or 503.
+    pub(crate) code: u16,
 }
 
 impl Unanswered {
     /// A failure that stays one.
     pub(crate) fn lasting(why: impl Into<String>) -> Self {
         let why = why.into();
-        Self { why, passing: false }
+        Self {
+            why,
+            passing: false,
+            code: UNAVAILABLE,
+        }
     }
 }
 
@@ -217,6 +226,7 @@ pub(crate) async fn post(
     answered.map_err(|why| Unanswered {
         passing: why.contains("connection reset"),
         why: format!("Post {}: {why}", go_quote(&endpoint.shown(timeout))),
+        code: UNAVAILABLE,
     })
 }
 
@@ -227,6 +237,7 @@ fn read(answer: &Answer) -> Result<Value, Unanswered> {
         return Err(refusal.unwrap_or_else(|| Unanswered {
             why: unstructured(answer),
             passing: matches!(answer.status, 429 | 500 | 504),
+            code: answer.status,
         }));
     }
     if answer.body.is_empty() {
@@ -260,9 +271,11 @@ fn decoded(body: &Bytes) -> Result<Value, String> {
 fn refused(value: &Value) -> Option<Unanswered> {
     let text = |key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default();
     let passing = ["InternalError", "Timeout", "ServerTimeout", "TooManyRequests"].contains(&text("reason"));
+    let code = value.get("code").and_then(Value::as_u64);
     (text("kind") == "Status" && text("status") != "Success").then(|| Unanswered {
         why: text("message").to_owned(),
         passing,
+        code: code.and_then(|code| u16::try_from(code).ok()).unwrap_or(UNAVAILABLE),
     })
 }
 

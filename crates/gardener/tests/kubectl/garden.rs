@@ -57,6 +57,10 @@ pub fn discovery(garden: &Kubectl) {
         "apiserver_request_total{verb=\"LIST\",dry_run=\"\",group=\"core.gardener.cloud\",version=\"v1beta1\",resource=\"seeds\",subresource=\"\",scope=\"cluster\",component=\"apiserver\",code=\"200\"} ",
         "apiserver_longrunning_requests{verb=\"WATCH\",group=\"core.gardener.cloud\",version=\"v1beta1\",resource=\"shoots\"",
         "apiserver_resource_objects{group=\"core.gardener.cloud\",resource=\"seeds\"} 1\n",
+        "authentication_attempts{result=\"success\"} ",
+        "authorization_attempts_total{result=\"allowed\"} ",
+        "apiserver_admission_step_admission_duration_seconds_count{operation=\"CREATE\",rejected=\"false\",type=\"admit\"} ",
+        "process_start_time_seconds ",
     ] {
         assert!(metrics.contains(line), "{line} is missing in\n{metrics}");
     }

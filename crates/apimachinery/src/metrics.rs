@@ -65,12 +65,16 @@ impl Text {
         sum: f64,
         all: u64,
     ) {
+        let within = match labels.is_empty() {
+            true => String::new(),
+            false => format!("{labels},"),
+        };
         let mut so_far = 0u64;
         for (step, number) in steps {
             so_far += number;
-            self.sample(&format!("{name}_bucket"), &format!("{labels},le=\"{step}\""), so_far);
+            self.sample(&format!("{name}_bucket"), &format!("{within}le=\"{step}\""), so_far);
         }
-        self.sample(&format!("{name}_bucket"), &format!("{labels},le=\"+Inf\""), all);
+        self.sample(&format!("{name}_bucket"), &format!("{within}le=\"+Inf\""), all);
         self.sample(&format!("{name}_sum"), labels, sum);
         self.sample(&format!("{name}_count"), labels, all);
     }

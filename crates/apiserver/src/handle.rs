@@ -28,7 +28,7 @@ use crate::definition::Definition;
 use crate::flow_control::Flow;
 use crate::impersonation::impersonated;
 use crate::metrics::access::Authentication;
-use crate::metrics::{self, Asked, Watching};
+use crate::metrics::{self, Asked, Watching, waits};
 use crate::question::{self, Question};
 use crate::registry::{ListQuery, PatchKind, Scope, parse_revision};
 use crate::request::{self, Query, ResourcePath, Target};
@@ -396,23 +396,33 @@ impl Call {
         }
     }
 
-    /// Serves a request for a resource, and counts it.
+    /// Serves a request for a resource to who may ask it, and counts it.
     async fn counted(&self, path: ResourcePath) -> Result<Response<Body>, ApiError> {
+        let verb = question::verb(&self.method, &path, &self.query);
+        let question = Question::of_resource(verb, &path, &self.query);
+        if let Some(undecided) = self.authorize(&question.by(&self.user)).await? {
+            return Ok(undecided);
+        }
         let definition = self.cluster.find(&path.group, &path.resource);
         if definition.is_none() && reviews::find(&self.cluster, &path).is_none() {
             return self.resource(path, None).await;
         }
+        let is_custom = definition.as_ref().is_some_and(|definition| !definition.is_go_type());
         let asked = Asked::of(&self.method, &path, &self.query, &self.content_type());
         let metrics = self.cluster.metrics();
         let started = Instant::now();
         let running = metrics.begin(&asked);
-        let outcome = self.resource(path, definition).await;
+        let (outcome, waited) = waits::during(self.resource(path, definition)).await;
         drop(running);
         let code = match &outcome {
             Ok(response) => response.status().as_u16(),
             Err(error) => error.code(),
         };
-        metrics.count(asked, code, started.elapsed());
+        // upstream's router refuses methods and types of patches before anybody counts
+        let is_routed = code != 405 && (code != 415 || self.method != Method::PATCH);
+        if is_custom || is_routed {
+            metrics.count(asked, code, started.elapsed(), waited);
+        }
         outcome
     }
 
@@ -446,10 +456,6 @@ impl Call {
         definition: Option<Arc<Definition>>,
     ) -> Result<Response<Body>, ApiError> {
         let verb = question::verb(&self.method, &path, &self.query);
-        let question = Question::of_resource(verb, &path, &self.query);
-        if let Some(undecided) = self.authorize(&question.by(&self.user)).await? {
-            return Ok(undecided);
-        }
         self.audited.asks(verb, &self.headers, &self.body);
         if let Some(answer) = reviews::answer(self, &path).await? {
             return Ok(answer);

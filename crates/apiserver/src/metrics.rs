@@ -6,6 +6,7 @@
 
 pub(crate) mod access;
 pub(crate) mod admission;
+pub(crate) mod waits;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,10 +23,12 @@ use crate::cluster::LogicalCluster;
 use crate::request::{Query, ResourcePath};
 
 /// Upper bounds, in seconds, of the steps in which durations are counted.
-const STEPS: [f64; 22] = [
+const STEPS: [f64; 23] = [
     0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 15.0, 20.0, 30.0,
-    45.0,
+    45.0, 60.0,
 ];
+/// Subresources that connect to something, whatever the method.
+const CONNECTS: [&str; 5] = ["attach", "exec", "log", "portforward", "proxy"];
 /// The content type of what [`Metrics::text`] writes.
 pub use gardener_apimachinery::metrics::CONTENT_TYPE;
 
@@ -75,7 +78,8 @@ struct Counts {
 struct Kind {
     verb: &'static str,
     scope: &'static str,
-    dry_run: bool,
+    /// `All`, `invalid`, or nothing for what is no dry run.
+    dry_run: &'static str,
 }
 
 #[derive(Default)]
@@ -83,13 +87,38 @@ struct Ended {
     /// By status code.
     codes: Vec<(u16, u64)>,
     durations: Durations<{ STEPS.len() }>,
+    /// Durations without what was waited for webhooks; none, as long as no request waited.
+    without_waits: Option<Box<Durations<{ STEPS.len() }>>>,
 }
 
 impl Ended {
+    fn add(&mut self, code: u16, taken: Duration, waited: Duration) {
+        match self.codes.iter_mut().find(|(own, _)| *own == code) {
+            Some((_, number)) => *number += 1,
+            None => self.codes.push((code, 1)),
+        }
+        if !waited.is_zero() && self.without_waits.is_none() {
+            self.without_waits = Some(Box::new(self.durations.clone()));
+        }
+        self.durations.add(&STEPS, taken);
+        if let Some(without) = &mut self.without_waits {
+            without.add(&STEPS, taken.saturating_sub(waited));
+        }
+    }
+
+    fn number(&self) -> u64 {
+        self.codes.iter().map(|(_, number)| number).sum()
+    }
+
     /// Writes them as a histogram.
     fn tell(&self, out: &mut Text, name: &str, labels: &str) {
-        let all = self.codes.iter().map(|(_, number)| number).sum();
-        out.durations(name, labels, &STEPS, &self.durations, all);
+        out.durations(name, labels, &STEPS, &self.durations, self.number());
+    }
+
+    /// As [`Ended::tell`], without what was waited for webhooks.
+    fn tell_without_waits(&self, out: &mut Text, name: &str, labels: &str) {
+        let durations = self.without_waits.as_deref().unwrap_or(&self.durations);
+        out.durations(name, labels, &STEPS, durations, self.number());
     }
 }
 
@@ -104,6 +133,7 @@ impl Asked {
     pub fn of(method: &Method, path: &ResourcePath, query: &Query, content_type: &str) -> Self {
         let watching = path.legacy_watch || query.flag("watch");
         let verb = match (method, path.name.is_empty()) {
+            _ if CONNECTS.contains(&path.subresource.as_str()) => "CONNECT",
             (&Method::GET | &Method::HEAD, true) if watching => "WATCH",
             (&Method::GET | &Method::HEAD, true) => "LIST",
             (&Method::GET | &Method::HEAD, false) if path.legacy_watch => "WATCH",
@@ -112,22 +142,23 @@ impl Asked {
             (&Method::PUT, _) => "PUT",
             (&Method::PATCH, _) if content_type.starts_with("application/apply-patch") => "APPLY",
             (&Method::PATCH, _) => "PATCH",
-            (&Method::DELETE, true) => "DELETECOLLECTION",
-            (&Method::DELETE, false) => "DELETE",
-            _ => "OTHER",
+            (&Method::DELETE, _) => "DELETE",
+            _ => "other",
         };
-        let scope = match (path.name.is_empty(), path.namespace.is_empty()) {
-            (false, _) => "resource",
-            (true, false) => "namespace",
-            (true, true) => "cluster",
+        let is_one = !path.name.is_empty() || verb == "POST";
+        let scope = match (is_one, path.namespace.is_empty()) {
+            (true, _) => "resource",
+            (false, false) => "namespace",
+            (false, true) => "cluster",
+        };
+        let dry_run = match query.has("dryRun") {
+            true if query.all("dryRun").all(|value| value == "All") => "All",
+            true => "invalid",
+            false => "",
         };
         Self {
             resource: name(path),
-            kind: Kind {
-                verb,
-                scope,
-                dry_run: query.has("dryRun"),
-            },
+            kind: Kind { verb, scope, dry_run },
         }
     }
 
@@ -196,8 +227,8 @@ impl Metrics {
         Running { metrics: self, changes }
     }
 
-    /// Counts a request that ended.
-    pub fn count(&self, asked: Asked, code: u16, taken: Duration) {
+    /// Counts a request that ended, and that waited for webhooks meanwhile.
+    pub fn count(&self, asked: Asked, code: u16, taken: Duration, waited: Duration) {
         let mut resources = self.resources.lock();
         let counts = resources.entry(asked.resource).or_default();
         let at = match counts.requests.iter().position(|(kind, _)| *kind == asked.kind) {
@@ -207,14 +238,9 @@ impl Metrics {
                 counts.requests.len() - 1
             }
         };
-        let Some((_, ended)) = counts.requests.get_mut(at) else {
-            return;
-        };
-        match ended.codes.iter_mut().find(|(own, _)| *own == code) {
-            Some((_, number)) => *number += 1,
-            None => ended.codes.push((code, 1)),
+        if let Some((_, ended)) = counts.requests.get_mut(at) {
+            ended.add(code, taken, waited);
         }
-        ended.durations.add(&STEPS, taken);
     }
 
     /// Notes that somebody asks for what is to go, and in which release.
@@ -293,6 +319,16 @@ impl Metrics {
         );
         for (resource, kind, durations) in requests().filter(|(_, kind, _)| kind.verb != "WATCH") {
             durations.tell(&mut out, name, &request_labels(resource, kind));
+        }
+        let name = "apiserver_request_sli_duration_seconds";
+        out.family(
+            name,
+            "histogram",
+            "How long requests took without what they waited for webhooks, watches and dry runs not counted, in seconds.",
+        );
+        let told = |kind: &Kind| kind.verb != "WATCH" && kind.dry_run.is_empty();
+        for (resource, kind, durations) in requests().filter(|(_, kind, _)| told(kind)) {
+            durations.tell_without_waits(&mut out, name, &level_labels(resource, kind));
         }
         out.family(
             "apiserver_current_inflight_requests",
@@ -385,12 +421,21 @@ fn resource_labels(resource: &str) -> String {
 }
 
 fn request_labels(resource: &str, kind: Kind) -> String {
-    let dry_run = if kind.dry_run { "All" } else { "" };
     format!(
-        "verb=\"{}\",dry_run=\"{dry_run}\",{},scope=\"{}\",component=\"apiserver\"",
+        "verb=\"{}\",dry_run=\"{}\",{},scope=\"{}\",component=\"apiserver\"",
         kind.verb,
+        kind.dry_run,
         resource_labels(resource),
         kind.scope
+    )
+}
+
+/// The labels of what tells of dry runs nothing.
+fn level_labels(resource: &str, kind: Kind) -> String {
+    let (verb, scope) = (kind.verb, kind.scope);
+    format!(
+        "verb=\"{verb}\",{},scope=\"{scope}\",component=\"apiserver\"",
+        resource_labels(resource)
     )
 }
 
@@ -419,7 +464,16 @@ mod tests {
                 "namespace",
             ),
             (Method::GET, POD, "", "", "GET", "resource"),
-            (Method::POST, "/api/v1/namespaces/a/pods", "", "", "POST", "namespace"),
+            (Method::POST, "/api/v1/namespaces/a/pods", "", "", "POST", "resource"),
+            (
+                Method::GET,
+                "/api/v1/namespaces/a/pods/b/log",
+                "",
+                "",
+                "CONNECT",
+                "resource",
+            ),
+            (Method::TRACE, POD, "", "", "other", "resource"),
             (
                 Method::PATCH,
                 POD,
@@ -442,7 +496,7 @@ mod tests {
                 "/api/v1/namespaces/a/pods",
                 "",
                 "",
-                "DELETECOLLECTION",
+                "DELETE",
                 "namespace",
             ),
         ] {
@@ -456,7 +510,7 @@ mod tests {
         let metrics = Metrics::default();
         for (milliseconds, code) in [(1, 200), (5, 200), (30, 404), (100_000, 200)] {
             let asked = asked(Method::GET, "/apis/apps/v1/namespaces/a/deployments/b/scale", "", "");
-            metrics.count(asked, code, Duration::from_millis(milliseconds));
+            metrics.count(asked, code, Duration::from_millis(milliseconds), Duration::ZERO);
         }
         let mut text = Text::default();
         let resources = metrics.resources.lock();
@@ -478,6 +532,41 @@ mod tests {
             "x_count{a=\"b\"} 4\n",
         ] {
             assert!(text.contains(line), "{line} in {text}");
+        }
+    }
+
+    #[test]
+    fn waits_for_webhooks_are_left_out_of_service_levels() {
+        let mut ended = Ended::default();
+        let milliseconds = Duration::from_millis;
+        ended.add(200, milliseconds(30), Duration::ZERO);
+        ended.add(200, milliseconds(300), milliseconds(260));
+        ended.add(200, milliseconds(30), Duration::ZERO);
+        let mut text = Text::default();
+        ended.tell(&mut text, "x", "");
+        ended.tell_without_waits(&mut text, "y", "");
+        let text = text.into_text();
+        for line in [
+            "x_bucket{le=\"0.05\"} 2\n",
+            "x_bucket{le=\"0.4\"} 3\n",
+            "y_bucket{le=\"0.05\"} 3\n",
+            "y_count 3\n",
+        ] {
+            assert!(text.contains(line), "{line} in {text}");
+        }
+    }
+
+    #[test]
+    fn dry_runs_are_told_apart() {
+        const PODS: &str = "/api/v1/namespaces/a/pods";
+        for (query, dry_run) in [
+            ("", ""),
+            ("dryRun=All", "All"),
+            ("dryRun=All&dryRun=All", "All"),
+            ("dryRun=", "invalid"),
+            ("dryRun=All&dryRun=Some", "invalid"),
+        ] {
+            assert_eq!(asked(Method::POST, PODS, query, "").kind.dry_run, dry_run, "{query}");
         }
     }
 }

@@ -20,6 +20,7 @@ use crate::intercept::matching::{self, Invocation};
 use crate::intercept::reinvocation::Who;
 use crate::intercept::request;
 use crate::metrics::admission::{End, Turn};
+use crate::metrics::waits;
 
 /// Lets webhooks change objects, one after the other.
 pub struct MutatingAdmissionWebhook;
@@ -103,6 +104,7 @@ impl Admission for MutatingAdmissionWebhook {
             let at = (attributes.reinvocation.round(), index);
             let begun = ("admit", attributes.operation, Instant::now());
             let ended = mutate(cluster, hook, &invocation, attributes).await;
+            waits::add(begun.2.elapsed());
             count(cluster, hook, begun, &ended);
             match ended {
                 Ok(patch) => {
@@ -164,7 +166,10 @@ impl Admission for ValidatingAdmissionWebhook {
                 }
             }
         });
-        join_all(asked).await.into_iter().collect()
+        let begun = Instant::now();
+        let answered = join_all(asked).await;
+        waits::add(begun.elapsed());
+        answered.into_iter().collect()
     }
 }
 

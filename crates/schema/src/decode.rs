@@ -3,7 +3,7 @@
 //! Custom resources are not decoded but validated (`validate`).
 
 use gardener_apimachinery::ApiError;
-use gardener_apimachinery::field::go_quote;
+use gardener_apimachinery::field::{Error, Path, go_quote};
 use gardener_apimachinery::go_json::type_of;
 use serde_json::{Map, Value};
 
@@ -219,7 +219,8 @@ impl Schema {
         }
     }
 
-    /// Reads the metadata of the objects that the schema says are inside an object, as upstream does by way of its Go type: what is empty is left out.
+    /// Reads version, kind and metadata of the objects that the schema says are inside an object, as upstream does by way of their Go types: what is
+    /// empty in metadata is left out.
     ///
     /// # Errors
     /// Where it does not fit, what was found, and why.
@@ -233,10 +234,14 @@ impl Schema {
         }
         match value {
             Value::Object(members) => {
-                let metadata = members
-                    .get_mut("metadata")
-                    .filter(|_| self.is_embedded_resource() && !is_root);
-                if let Some(metadata) = metadata {
+                let is_resource = self.is_embedded_resource() && !is_root;
+                for key in ["apiVersion", "kind"].into_iter().filter(|_| is_resource) {
+                    if let Some(value) = members.get(key).filter(|value| !value.is_string()) {
+                        let at = Path::new(&format!("{path}.{key}"));
+                        return Err(Error::invalid(&at, value.clone(), "must be a string").to_string());
+                    }
+                }
+                if let Some(metadata) = members.get_mut("metadata").filter(|_| is_resource) {
                     let schema = crate::meta::object_meta();
                     schema
                         .decode(metadata, "ObjectMeta")

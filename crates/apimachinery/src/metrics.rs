@@ -8,9 +8,10 @@ use std::time::Duration;
 /// The content type of what [`Text`] makes.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores";
 
-/// Durations as they are counted in `N` steps. How many there were in all is known to who counts.
+/// Durations as they are counted in `N` steps.
 #[derive(Clone, Debug)]
 pub struct Durations<const N: usize> {
+    all: u64,
     /// In seconds.
     sum: f64,
     /// How many ended within a step and not within the one before it.
@@ -20,6 +21,7 @@ pub struct Durations<const N: usize> {
 impl<const N: usize> Default for Durations<N> {
     fn default() -> Self {
         Self {
+            all: 0,
             sum: 0.0,
             within: [0; N],
         }
@@ -27,9 +29,15 @@ impl<const N: usize> Default for Durations<N> {
 }
 
 impl<const N: usize> Durations<N> {
+    /// How many there were.
+    pub fn number(&self) -> u64 {
+        self.all
+    }
+
     /// Counts one more, by the upper bounds of the steps in seconds.
     pub fn add(&mut self, steps: &[f64; N], taken: Duration) {
         let seconds = taken.as_secs_f64();
+        self.all += 1;
         self.sum += seconds;
         let step = steps.iter().position(|step| seconds <= *step);
         if let Some(number) = step.and_then(|step| self.within.get_mut(step)) {
@@ -79,17 +87,10 @@ impl Text {
         self.sample(&format!("{name}_count"), labels, all);
     }
 
-    /// Durations as a histogram with these steps; `all` is how many there were.
-    pub fn durations<const N: usize>(
-        &mut self,
-        name: &str,
-        labels: &str,
-        steps: &[f64; N],
-        own: &Durations<N>,
-        all: u64,
-    ) {
+    /// Durations as a histogram with these steps.
+    pub fn durations<const N: usize>(&mut self, name: &str, labels: &str, steps: &[f64; N], own: &Durations<N>) {
         let counted = steps.iter().copied().zip(own.within);
-        self.histogram(name, labels, counted, own.sum, all);
+        self.histogram(name, labels, counted, own.sum, own.all);
     }
 
     /// What was written.

@@ -125,6 +125,20 @@ impl Asked<'_> {
     pub fn transforms(&self) -> bool {
         self.kind.is_some() || !self.group.is_empty() || !self.version.is_empty()
     }
+
+    /// Whether the answer may be a stream of what is asked for in this encoding, if of anything.
+    pub fn may_stream(&self, encoding: Encoding) -> bool {
+        self.stream.is_empty() || (self.stream == "watch" && encoding != Encoding::Yaml)
+    }
+
+    /// The form of an answer of one shape.
+    pub fn of_one_shape(&self, encoding: Encoding) -> Accept {
+        Accept {
+            encoding,
+            pretty: self.pretty && encoding == Encoding::Json,
+            ..Accept::JSON
+        }
+    }
 }
 
 impl Wanted {
@@ -219,8 +233,7 @@ impl Accept {
 
     /// What a clause asks of an encoding. `None`: something that is not offered.
     fn of(encoding: Encoding, asked: &Asked<'_>, offer: Offer) -> Option<Self> {
-        let streams = matches!(asked.stream, "" | "watch") && (asked.stream.is_empty() || encoding != Encoding::Yaml);
-        if !streams || !matches!(asked.server_version, "" | "v1") {
+        if !asked.may_stream(encoding) || !matches!(asked.server_version, "" | "v1") {
             return None;
         }
         let shape = match asked.kind {
@@ -238,9 +251,8 @@ impl Accept {
         }
         Some(Self {
             shape,
-            encoding,
-            pretty: asked.pretty && encoding == Encoding::Json,
             beta: asked.version == "v1beta1",
+            ..asked.of_one_shape(encoding)
         })
     }
 
@@ -263,6 +275,15 @@ impl Accept {
             Encoding::Yaml => "application/yaml",
             Encoding::Protobuf => protobuf::CONTENT_TYPE,
         }
+    }
+
+    /// The content type of an answer of a kind that the client named by group, version and kind.
+    ///
+    /// # Errors
+    /// 500 where these cannot stand in a header.
+    pub(crate) fn content_type_of(self, (group, version, kind): (&str, &str, &str)) -> Result<HeaderValue, ApiError> {
+        let told = format!("{};g={group};v={version};as={kind}", self.content_type());
+        HeaderValue::try_from(told).map_err(ApiError::internal)
     }
 
     /// The content type of a watch.

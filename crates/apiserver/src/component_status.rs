@@ -66,9 +66,8 @@ impl Component {
             (Self::Scheduler, Components::Beside) => 10_259,
         };
         let url = format!("https://127.0.0.1:{port}/healthz");
-        let fetcher = Fetcher::of_anyone((Arc::clone(&cluster.config().egress), Network::ControlPlane));
-        let answered = timeout(PATIENCE, fetcher.get(&url, None)).await;
-        let answered = answered.unwrap_or_else(|_| Err(format!("Get {url:?}: context deadline exceeded")));
+        let way = (Arc::clone(&cluster.config().egress), Network::ControlPlane);
+        let answered = Fetcher::of_anyone(way, PATIENCE).get(&url, None).await;
         let answered = answered.map_err(Unhealthy::Message)?;
         match answered.status.is_success() {
             true => Ok(String::from_utf8_lossy(&answered.body).into_owned()),

@@ -12,7 +12,7 @@ use http::{Response, StatusCode};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::accept::{Accept, Asked, ENCODINGS, Encoding, Offer, Wanted};
+use crate::accept::{Accept, ENCODINGS, Offer, Wanted};
 use crate::aggregation::{self, Backend};
 use crate::bindings;
 use crate::cluster::LogicalCluster;
@@ -49,8 +49,8 @@ pub fn answer(
             if !is_told_by_any_method(cluster, path) {
                 wanted.check_route(false)?;
             }
-            if let Some(form) = Aggregated::wanted(wanted) {
-                return form.answer(&aggregated_groups(cluster, is_core), headers).map(Some);
+            if let Some(accept) = aggregated(wanted) {
+                return aggregated_list(cluster, is_core, headers, accept).map(Some);
             }
             Found::Document(match is_core {
                 true => api_versions(cluster),
@@ -189,57 +189,46 @@ struct Resource {
     storage_version_hash: Option<String>,
 }
 
-/// How all groups are told at once.
-#[derive(Clone, Copy)]
-struct Aggregated {
-    encoding: Encoding,
-    pretty: bool,
+/// Group, version and kind of the document that tells all groups at once. The version before it is not served any more.
+const AGGREGATED: (&str, &str, &str) = ("apidiscovery.k8s.io", "v2", "APIGroupDiscoveryList");
+
+/// The form in which the client wants all groups at once, if it takes that at all: clauses that want anything else do not count.
+fn aggregated(wanted: &Wanted) -> Option<Accept> {
+    wanted.find(&ENCODINGS, |encoding, asked| {
+        let (group, version, kind) = AGGREGATED;
+        let is_it = (asked.group, asked.version, asked.kind) == (group, version, Some(kind));
+        let is_told = is_it && asked.server_version.is_empty() && asked.may_stream(encoding);
+        is_told.then(|| asked.of_one_shape(encoding))
+    })
 }
 
-impl Aggregated {
-    /// The group of the documents' kind.
-    const GROUP: &'static str = "apidiscovery.k8s.io";
-    /// Their only version: the one before it is not served any more.
-    const VERSION: &'static str = "v2";
-    const KIND: &'static str = "APIGroupDiscoveryList";
-
-    /// The form in which the client wants it, if it takes it at all: clauses that want anything else do not count.
-    fn wanted(wanted: &Wanted) -> Option<Self> {
-        let of = |encoding, asked: Asked<'_>| {
-            let streams = asked.stream.is_empty() || (asked.stream == "watch" && encoding != Encoding::Yaml);
-            let kind = (asked.group, asked.version, asked.kind);
-            let is_it =
-                streams && asked.server_version.is_empty() && kind == (Self::GROUP, Self::VERSION, Some(Self::KIND));
-            is_it.then_some(Self {
-                encoding,
-                pretty: asked.pretty && encoding == Encoding::Json,
-            })
-        };
-        wanted.find(&ENCODINGS, of)
+/// All groups at once.
+fn aggregated_list(
+    cluster: &LogicalCluster,
+    core: bool,
+    headers: &HeaderMap,
+    accept: Accept,
+) -> Result<Response<Body>, ApiError> {
+    let (group, version, kind) = AGGREGATED;
+    let mut list = json!({"kind": kind, "apiVersion": format!("{group}/{version}"), "metadata": {}});
+    if let Value::Object(list) = &mut list {
+        list.insert("items".into(), aggregated_groups(cluster, core).into());
     }
-
-    fn answer(self, items: &[Value], headers: &HeaderMap) -> Result<Response<Body>, ApiError> {
-        // the same for all forms: who has one of them knows that nothing changed
-        let hash = tags::digest(serde_json::to_vec(items).map_err(ApiError::internal)?);
-        let (group, version, kind) = (Self::GROUP, Self::VERSION, Self::KIND);
-        let list = json!({"kind": kind, "apiVersion": format!("{group}/{version}"), "metadata": {}, "items": items});
-        let accept = Accept {
-            encoding: self.encoding,
-            pretty: self.pretty,
-            ..Accept::JSON
+    // the same for all forms: who has one of them knows that nothing changed
+    let json = serde_json::to_vec(&list).map_err(ApiError::internal)?;
+    let content_type = accept.content_type_of(AGGREGATED)?;
+    let mut response = tags::tagged(headers, &tags::digest(&json), || {
+        let mut shown = match accept.is_plain_json() {
+            true => respond::stored(StatusCode::OK, &json),
+            false => respond::value(StatusCode::OK, &list, accept),
         };
-        let content_type = format!("{};g={group};v={version};as={kind}", accept.content_type());
-        let content_type = HeaderValue::try_from(content_type).map_err(ApiError::internal)?;
-        let mut response = tags::tagged(headers, &hash, || {
-            let mut response = respond::value(StatusCode::OK, &list, accept);
-            response.headers_mut().insert(CONTENT_TYPE, content_type);
-            response
-        });
-        let told = response.headers_mut();
-        told.insert(VARY, HeaderValue::from_static("Accept"));
-        told.insert(CACHE_CONTROL, HeaderValue::from_static("public"));
-        Ok(response)
-    }
+        shown.headers_mut().insert(CONTENT_TYPE, content_type);
+        shown
+    });
+    let told = response.headers_mut();
+    told.insert(VARY, HeaderValue::from_static("Accept"));
+    told.insert(CACHE_CONTROL, HeaderValue::from_static("public"));
+    Ok(response)
 }
 
 /// Groups with their versions, preferred first.

@@ -223,7 +223,7 @@ where
     let user = match caller.user {
         Some(user) => user,
         None => {
-            let begun = Instant::now();
+            let (begun, shows_nothing) = (Instant::now(), !parts.headers.contains_key(AUTHORIZATION));
             let authenticated = cluster
                 .config()
                 .authenticator
@@ -231,16 +231,14 @@ where
                 .await;
             let came = match &authenticated {
                 Ok(user) => Authentication::User(&user.name),
-                Err(_) if parts.headers.contains_key(AUTHORIZATION) => Authentication::Wrong,
-                Err(_) => Authentication::Nobody,
+                Err(_) if shows_nothing => Authentication::Nobody,
+                Err(_) => Authentication::Wrong,
             };
             cluster.metrics().access.authenticated(&came, begun.elapsed());
             match authenticated {
                 // probes come without credentials
                 Err(_)
-                    if health::is_public(&path)
-                        && !parts.headers.contains_key(AUTHORIZATION)
-                        && cluster.config().authenticator.tells_itself() =>
+                    if shows_nothing && health::is_public(&path) && cluster.config().authenticator.tells_itself() =>
                 {
                     UserInfo::anonymous()
                 }
@@ -405,14 +403,14 @@ impl Call {
         }
         let definition = self.cluster.find(&path.group, &path.resource);
         if definition.is_none() && reviews::find(&self.cluster, &path).is_none() {
-            return self.resource(path, None).await;
+            return self.resource(path, verb, None).await;
         }
         let is_custom = definition.as_ref().is_some_and(|definition| !definition.is_go_type());
         let asked = Asked::of(&self.method, &path, &self.query, &self.content_type());
         let metrics = self.cluster.metrics();
         let started = Instant::now();
         let running = metrics.begin(&asked);
-        let (outcome, waited) = waits::during(self.resource(path, definition)).await;
+        let (outcome, waited) = waits::during(self.resource(path, verb, definition)).await;
         drop(running);
         let code = match &outcome {
             Ok(response) => response.status().as_u16(),
@@ -453,9 +451,9 @@ impl Call {
     async fn resource(
         &self,
         path: ResourcePath,
+        verb: &'static str,
         definition: Option<Arc<Definition>>,
     ) -> Result<Response<Body>, ApiError> {
-        let verb = question::verb(&self.method, &path, &self.query);
         self.audited.asks(verb, &self.headers, &self.body);
         if let Some(answer) = reviews::answer(self, &path).await? {
             return Ok(answer);

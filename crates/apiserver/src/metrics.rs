@@ -21,14 +21,13 @@ use self::access::Access;
 use self::admission::{Steps, Webhooks};
 use crate::cluster::LogicalCluster;
 use crate::request::{Query, ResourcePath};
+use crate::time_limit;
 
 /// Upper bounds, in seconds, of the steps in which durations are counted.
 const STEPS: [f64; 23] = [
     0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 15.0, 20.0, 30.0,
     45.0, 60.0,
 ];
-/// Subresources that connect to something, whatever the method.
-const CONNECTS: [&str; 5] = ["attach", "exec", "log", "portforward", "proxy"];
 /// The content type of what [`Metrics::text`] writes.
 pub use gardener_apimachinery::metrics::CONTENT_TYPE;
 
@@ -106,19 +105,15 @@ impl Ended {
         }
     }
 
-    fn number(&self) -> u64 {
-        self.codes.iter().map(|(_, number)| number).sum()
-    }
-
     /// Writes them as a histogram.
     fn tell(&self, out: &mut Text, name: &str, labels: &str) {
-        out.durations(name, labels, &STEPS, &self.durations, self.number());
+        out.durations(name, labels, &STEPS, &self.durations);
     }
 
     /// As [`Ended::tell`], without what was waited for webhooks.
     fn tell_without_waits(&self, out: &mut Text, name: &str, labels: &str) {
         let durations = self.without_waits.as_deref().unwrap_or(&self.durations);
-        out.durations(name, labels, &STEPS, durations, self.number());
+        out.durations(name, labels, &STEPS, durations);
     }
 }
 
@@ -133,7 +128,7 @@ impl Asked {
     pub fn of(method: &Method, path: &ResourcePath, query: &Query, content_type: &str) -> Self {
         let watching = path.legacy_watch || query.flag("watch");
         let verb = match (method, path.name.is_empty()) {
-            _ if CONNECTS.contains(&path.subresource.as_str()) => "CONNECT",
+            _ if time_limit::lasts(path) => "CONNECT",
             (&Method::GET | &Method::HEAD, true) if watching => "WATCH",
             (&Method::GET | &Method::HEAD, true) => "LIST",
             (&Method::GET | &Method::HEAD, false) if path.legacy_watch => "WATCH",
@@ -328,7 +323,8 @@ impl Metrics {
         );
         let told = |kind: &Kind| kind.verb != "WATCH" && kind.dry_run.is_empty();
         for (resource, kind, durations) in requests().filter(|(_, kind, _)| told(kind)) {
-            durations.tell_without_waits(&mut out, name, &level_labels(resource, kind));
+            let labels = format!("verb=\"{}\",{}", kind.verb, place_labels(resource, kind.scope));
+            durations.tell_without_waits(&mut out, name, &labels);
         }
         out.family(
             "apiserver_current_inflight_requests",
@@ -346,10 +342,7 @@ impl Metrics {
         out.family("apiserver_longrunning_requests", "gauge", "Watches that run.");
         for (resource, counts) in resources.iter() {
             for (scope, number) in &counts.watches {
-                let labels = format!(
-                    "verb=\"WATCH\",{},scope=\"{scope}\",component=\"apiserver\"",
-                    resource_labels(resource)
-                );
+                let labels = format!("verb=\"WATCH\",{}", place_labels(resource, scope));
                 out.sample("apiserver_longrunning_requests", &labels, number);
             }
         }
@@ -421,20 +414,17 @@ fn resource_labels(resource: &str) -> String {
 }
 
 fn request_labels(resource: &str, kind: Kind) -> String {
+    let Kind { verb, scope, dry_run } = kind;
     format!(
-        "verb=\"{}\",dry_run=\"{}\",{},scope=\"{}\",component=\"apiserver\"",
-        kind.verb,
-        kind.dry_run,
-        resource_labels(resource),
-        kind.scope
+        "verb=\"{verb}\",dry_run=\"{dry_run}\",{}",
+        place_labels(resource, scope)
     )
 }
 
-/// The labels of what tells of dry runs nothing.
-fn level_labels(resource: &str, kind: Kind) -> String {
-    let (verb, scope) = (kind.verb, kind.scope);
+/// The labels that tell of what requests are, and of how much of it.
+fn place_labels(resource: &str, scope: &str) -> String {
     format!(
-        "verb=\"{verb}\",{},scope=\"{scope}\",component=\"apiserver\"",
+        "{},scope=\"{scope}\",component=\"apiserver\"",
         resource_labels(resource)
     )
 }

@@ -83,11 +83,12 @@ pub fn target(path: &str) -> Target {
 
 /// Whether a path ends with the verb of a legacy path, so that it tells what to do and not with what.
 pub(crate) fn is_verb_alone(path: &str) -> bool {
-    let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
-    matches!(
-        parts.as_slice(),
-        ["api", _, "watch" | "proxy"] | ["apis", _, _, "watch" | "proxy"]
-    )
+    // of every request it is asked
+    let Some((version, "watch" | "proxy")) = path.trim_matches('/').rsplit_once('/') else {
+        return false;
+    };
+    let parts: Vec<&str> = version.split('/').collect();
+    matches!(parts.as_slice(), ["api", _] | ["apis", _, _])
 }
 
 /// A query string, decoded. Keys may repeat.

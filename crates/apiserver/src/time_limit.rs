@@ -42,7 +42,12 @@ const LASTING: [&str; 5] = ["attach", "exec", "log", "portforward", "proxy"];
 
 /// Whether a request lasts as long as what it is about, and is no watch.
 pub(crate) fn is_lasting(target: &Target) -> bool {
-    matches!(target, Target::Resource(path) if LASTING.contains(&path.subresource.as_str()))
+    matches!(target, Target::Resource(path) if lasts(path))
+}
+
+/// Whether requests for a resource last as long as what they are about: they connect to it.
+pub(crate) fn lasts(path: &ResourcePath) -> bool {
+    LASTING.contains(&path.subresource.as_str())
 }
 
 /// How long a request may take: as long as it says, but no longer than `most`. None for watches and others that last.

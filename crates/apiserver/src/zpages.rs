@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use gardener_apimachinery::ApiError;
-use http::header::{CONTENT_TYPE, HeaderValue};
+use http::header::CONTENT_TYPE;
 use http::{Response, StatusCode};
 use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
@@ -22,7 +22,6 @@ const COMPONENT: &str = "apiserver";
 const MEDIA_TYPES: [&str; 3] = ["application/json", "application/yaml", "text/plain"];
 /// What stands between a name and its value is not told beforehand: this is for people.
 const DELIMITERS: [&str; 4] = [":", ": ", "=", " "];
-const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 /// The paths that are no help in looking for a mistake.
 const NO_HELP: [&str; 5] = ["/.well-known", "/api", "/apis", "/openapi", "/openid"];
 
@@ -62,7 +61,11 @@ pub(crate) fn answer(
             "\n{COMPONENT} {}\nWarning: This endpoint is not meant to be machine parseable, has no formatting compatibility guarantees and is for debugging purposes only.\n{told}",
             kind.to_lowercase()
         );
-        return Ok(Some(respond::with_type(StatusCode::OK, respond::full(text), TEXT)));
+        return Ok(Some(respond::with_type(
+            StatusCode::OK,
+            respond::full(text),
+            respond::PLAIN_TEXT,
+        )));
     };
     let mut object = match flags {
         Some(flags) => json!({"flags": flags}),
@@ -73,9 +76,8 @@ pub(crate) fn answer(
         members.insert("apiVersion".into(), format!("config.k8s.io/{version}").into());
         members.insert("metadata".into(), json!({"name": COMPONENT}));
     }
+    let content_type = accept.content_type_of(("config.k8s.io", version, kind))?;
     let mut response = respond::value(StatusCode::OK, &object, accept);
-    let content_type = format!("{};g=config.k8s.io;v={version};as={kind}", accept.content_type());
-    let content_type = HeaderValue::try_from(content_type).map_err(ApiError::internal)?;
     response.headers_mut().insert(CONTENT_TYPE, content_type);
     if version == "v1alpha1" {
         let page = kind.to_lowercase();
@@ -115,11 +117,7 @@ impl Form {
             let is_of_kind = asked.group == "config.k8s.io" && asked.kind == Some(kind);
             let mut versions = ["v1beta1", "v1alpha1"].into_iter().filter(|_| is_of_kind);
             Some(Self::Object {
-                accept: Accept {
-                    encoding,
-                    pretty: asked.pretty && encoding == Encoding::Json,
-                    ..Accept::JSON
-                },
+                accept: asked.of_one_shape(encoding),
                 version: versions.find(|own| *own == asked.version)?,
             })
         });
@@ -185,7 +183,7 @@ impl Status {
 #[cfg(test)]
 mod tests {
     use http::HeaderMap;
-    use http::header::ACCEPT;
+    use http::header::{ACCEPT, HeaderValue};
 
     use super::*;
 

@@ -29,14 +29,8 @@ pub(crate) struct Access {
     users: Mutex<BTreeMap<&'static str, u64>>,
 }
 
-/// What ended with each result.
-type ByResult = BTreeMap<&'static str, Ended>;
-
-#[derive(Default)]
-struct Ended {
-    all: u64,
-    durations: Durations<{ STEPS.len() }>,
-}
+/// How long it took what ended with each result.
+type ByResult = BTreeMap<&'static str, Durations<{ STEPS.len() }>>;
 
 /// What came of looking for who asks.
 pub(crate) enum Authentication<'n> {
@@ -95,13 +89,13 @@ impl Access {
                 format!("result=\"{result}\"")
             });
             out.family(&name, "counter", &format!("{about}, by what came of it."));
-            for (result, ended) in counted.iter() {
-                out.sample(&name, &labels(result), ended.all);
+            for (result, durations) in counted.iter() {
+                out.sample(&name, &labels(result), durations.number());
             }
             let name = format!("{what}_duration_seconds");
             out.family(&name, "histogram", &format!("{about}: how long it took, in seconds."));
-            for (result, ended) in counted.iter() {
-                out.durations(&name, &labels(result), &STEPS, &ended.durations, ended.all);
+            for (result, durations) in counted.iter() {
+                out.durations(&name, &labels(result), &STEPS, durations);
             }
         }
         let name = "authenticated_user_requests";
@@ -117,10 +111,7 @@ impl Access {
 }
 
 fn count(counted: &Mutex<ByResult>, result: &'static str, taken: Duration) {
-    let mut counted = counted.lock();
-    let ended = counted.entry(result).or_default();
-    ended.all += 1;
-    ended.durations.add(&STEPS, taken);
+    counted.lock().entry(result).or_default().add(&STEPS, taken);
 }
 
 /// Under which name somebody is counted.

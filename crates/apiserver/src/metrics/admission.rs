@@ -18,7 +18,7 @@ const LAST_CODE: u16 = 600;
 
 /// The counts of admission: of all plugins one after the other.
 #[derive(Default)]
-pub(crate) struct Steps(Mutex<BTreeMap<Step, (u64, Durations<{ IN_ALL.len() }>)>>);
+pub(crate) struct Steps(Mutex<BTreeMap<Step, Durations<{ IN_ALL.len() }>>>);
 
 /// What plugins did with one kind of request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -34,20 +34,17 @@ pub(crate) struct Step {
 impl Steps {
     /// Counts what they did.
     pub(crate) fn count(&self, step: Step, taken: Duration) {
-        let mut all = self.0.lock();
-        let (number, durations) = all.entry(step).or_default();
-        *number += 1;
-        durations.add(&IN_ALL, taken);
+        self.0.lock().entry(step).or_default().add(&IN_ALL, taken);
     }
 
     /// Writes them in Prometheus' text form.
     pub(super) fn tell(&self, out: &mut Text) {
         let name = "apiserver_admission_step_admission_duration_seconds";
         out.family(name, "histogram", "How long admission took, in seconds.");
-        for (step, (number, durations)) in self.0.lock().iter() {
+        for (step, durations) in self.0.lock().iter() {
             let (operation, rejected, step) = (word(step.operation), step.rejected, step.step);
             let labels = format!("operation=\"{operation}\",rejected=\"{rejected}\",type=\"{step}\"");
-            out.durations(name, &labels, &IN_ALL, durations, *number);
+            out.durations(name, &labels, &IN_ALL, durations);
         }
     }
 }
@@ -146,11 +143,9 @@ impl Webhooks {
         out.family(name, "histogram", "How long admission webhooks took, in seconds.");
         for (turn, counted) in all.iter() {
             for (durations, rejected) in counted.durations.iter().zip([false, true]) {
-                let of_these = counted.ended.iter().filter(|((_, own), _)| *own == rejected);
-                let number: u64 = of_these.map(|(_, number)| number).sum();
-                if number > 0 {
+                if durations.number() > 0 {
                     let labels = format!("{},rejected=\"{rejected}\"", labels(turn));
-                    out.durations(name, &labels, &STEPS, durations, number);
+                    out.durations(name, &labels, &STEPS, durations);
                 }
             }
         }

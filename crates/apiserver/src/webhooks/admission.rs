@@ -1,5 +1,7 @@
 //! The two admission plugins that ask webhooks.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use futures::future::join_all;
 use gardener_apimachinery::ApiError;
@@ -39,6 +41,11 @@ enum Failed {
 }
 
 impl Failed {
+    /// It gave no answer that can be used.
+    fn unusable(why: String) -> Self {
+        Self::Call(why, call::UNAVAILABLE)
+    }
+
     /// The refusal of the request, or none where failures are ignored: `ignored` notes that.
     fn judged(self, hook: &Hook, ignored: impl FnOnce(&str)) -> Result<(), ApiError> {
         match self {
@@ -56,9 +63,14 @@ impl Failed {
     }
 }
 
-/// Counts a webhook's turn that began then.
-fn count<T>(cluster: &LogicalCluster, hook: &Hook, at: (&'static str, Operation, Instant), ended: &Result<T, Failed>) {
-    let (step, operation, begun) = at;
+/// Counts a webhook's turn, which took so long.
+fn count<T>(
+    cluster: &LogicalCluster,
+    hook: &Hook,
+    (step, operation): (&'static str, Operation),
+    taken: Duration,
+    ended: &Result<T, Failed>,
+) {
     let turn = Turn {
         name: hook.name.clone(),
         step,
@@ -73,7 +85,7 @@ fn count<T>(cluster: &LogicalCluster, hook: &Hook, at: (&'static str, Operation,
             ignored: !hook.fails_closed,
         },
     };
-    cluster.metrics().webhooks.count(turn, end, begun.elapsed());
+    cluster.metrics().webhooks.count(turn, end, taken);
 }
 
 #[async_trait]
@@ -102,10 +114,11 @@ impl Admission for MutatingAdmissionWebhook {
                 continue;
             }
             let at = (attributes.reinvocation.round(), index);
-            let begun = ("admit", attributes.operation, Instant::now());
+            let begun = Instant::now();
             let ended = mutate(cluster, hook, &invocation, attributes).await;
-            waits::add(begun.2.elapsed());
-            count(cluster, hook, begun, &ended);
+            let taken = begun.elapsed();
+            waits::add(taken);
+            count(cluster, hook, ("admit", attributes.operation), taken, &ended);
             match ended {
                 Ok(patch) => {
                     audited.mutated(at, &hook.configuration, &hook.name, patch.as_ref());
@@ -155,9 +168,10 @@ impl Admission for ValidatingAdmissionWebhook {
             let form = forms.made(invocation);
             async move {
                 let Some(form) = form else { return Ok(()) };
-                let begun = ("validating", attributes.operation, Instant::now());
+                let begun = Instant::now();
                 let ended = ask(cluster, hook, invocation, attributes, form, false).await;
-                count(cluster, hook, begun, &ended);
+                let at = ("validating", attributes.operation);
+                count(cluster, hook, at, begun.elapsed(), &ended);
                 match ended {
                     Ok(_) => Ok(()),
                     Err(failed) => failed.judged(hook, |name| {
@@ -245,7 +259,7 @@ async fn ask(
     };
     let verdict = review::verdict(version, &uid, mutating, answer).map_err(|unusable| match unusable {
         Unusable::Undecodable(why) => failed(why, call::UNAVAILABLE),
-        Unusable::Invalid(why) => Failed::Call(format!("received invalid webhook response: {why}"), call::UNAVAILABLE),
+        Unusable::Invalid(why) => Failed::unusable(format!("received invalid webhook response: {why}")),
     })?;
     for (key, value) in &verdict.audit_annotations {
         attributes.audited.annotate(format!("{}/{key}", hook.name), value);
@@ -271,10 +285,7 @@ async fn mutate(
         return Ok(None);
     }
     let undecodable = |why: &dyn std::fmt::Display| {
-        Failed::Call(
-            format!("received undecodable patch in webhook response: {why}"),
-            call::UNAVAILABLE,
-        )
+        Failed::unusable(format!("received undecodable patch in webhook response: {why}"))
     };
     let decoded = decode::decode(&verdict.patch.into(), Format::Json).map_err(|error| undecodable(&error.message()))?;
     let patch = JsonPatch::of(&decoded.value).map_err(|error| undecodable(&error))?;
@@ -289,7 +300,7 @@ async fn mutate(
     };
     if verdict.patch_type != "JSONPatch" {
         let why = format!("unsupported patch type {}", go_quote(&verdict.patch_type));
-        return Err(Failed::Call(why, call::UNAVAILABLE));
+        return Err(Failed::unusable(why));
     }
     let internal = |why: &dyn std::fmt::Display| Failed::Broken(ApiError::internal(why));
     let mut patched = patch.apply(&before).map_err(|error| internal(&error))?;

@@ -19,7 +19,7 @@ use crate::tls;
 
 /// Largest document that is read.
 const LARGEST: usize = 1 << 20;
-/// How long a document may take, with all redirections.
+/// How long a document may take, with all redirections, where it is not said.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// How often a server may lead elsewhere; as Go's client.
 const REDIRECTIONS: usize = 10;
@@ -29,6 +29,7 @@ pub(crate) struct Fetcher {
     /// PEM; the system's if empty. None: whoever answers is believed.
     authorities: Option<Vec<u8>>,
     way: (Arc<Egress>, Network),
+    patience: Duration,
     configuration: OnceCell<Arc<ClientConfig>>,
 }
 
@@ -49,16 +50,17 @@ impl Fetcher {
         Self {
             authorities: Some(authorities.as_bytes().to_vec()),
             way,
+            patience: PATIENCE,
             configuration: OnceCell::new(),
         }
     }
 
-    /// Believes whoever answers: for servers whose certificates nobody knows, and to whom nothing is told.
-    pub(crate) fn of_anyone(way: (Arc<Egress>, Network)) -> Self {
+    /// Believes whoever answers in time: for servers whose certificates nobody knows, and to whom nothing is told.
+    pub(crate) fn of_anyone(way: (Arc<Egress>, Network), patience: Duration) -> Self {
         Self {
             authorities: None,
-            way,
-            configuration: OnceCell::new(),
+            patience,
+            ..Self::new("", way)
         }
     }
 
@@ -68,7 +70,7 @@ impl Fetcher {
     /// Why nothing was answered, in the words of Go's client.
     pub(crate) async fn get(&self, url: &str, bearer: Option<&str>) -> Result<Fetched, String> {
         let failed = |why: String| format!("Get {url:?}: {why}");
-        match tokio::time::timeout(PATIENCE, self.follow(url, bearer)).await {
+        match tokio::time::timeout(self.patience, self.follow(url, bearer)).await {
             Ok(answered) => answered.map_err(failed),
             Err(_) => Err(failed("context deadline exceeded".to_owned())),
         }

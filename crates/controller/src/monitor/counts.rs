@@ -138,14 +138,7 @@ pub(super) fn write(controllers: &BTreeMap<Arc<str>, Arc<Counts>>, text: &mut Te
     let name = "controller_runtime_reconcile_time_seconds";
     text.family(name, "histogram", "How long reconciliations took, in seconds.");
     for (controller, counts) in controllers {
-        let state = counts.state.lock();
-        let all = state.results.values().sum();
-        text.durations(
-            name,
-            &format!("controller=\"{controller}\""),
-            &STEPS,
-            &state.durations,
-            all,
-        );
+        let labels = format!("controller=\"{controller}\"");
+        text.durations(name, &labels, &STEPS, &counts.state.lock().durations);
     }
 }

@@ -35,12 +35,6 @@ fn seconds(moment: Timestamp) -> f64 {
     moment.as_duration().as_secs_f64()
 }
 
-#[derive(Default)]
-struct Judged {
-    all: u64,
-    durations: Durations<{ STEPS.len() }>,
-}
-
 /// The last fetches of one issuer's key set.
 #[derive(Default)]
 struct Fetched {
@@ -78,7 +72,7 @@ struct Reloads {
 pub(crate) struct Metrics {
     /// This server, as its digest.
     server: String,
-    durations: Mutex<BTreeMap<(bool, String), Judged>>,
+    durations: Mutex<BTreeMap<(bool, String), Durations<{ STEPS.len() }>>>,
     /// Fetches of key sets.
     pub(super) fetches: Arc<Fetches>,
     reloads: Mutex<Reloads>,
@@ -97,8 +91,7 @@ impl Metrics {
     pub(super) fn count(&self, issuer: &str, is_well: bool, taken: Duration) {
         let mut durations = self.durations.lock();
         let own = durations.entry((is_well, hashed(issuer.as_bytes()))).or_default();
-        own.all += 1;
-        own.durations.add(&STEPS, taken);
+        own.add(&STEPS, taken);
     }
 
     /// Notes that the configuration was read again, with or without success.
@@ -131,7 +124,7 @@ impl Metrics {
             );
             for ((is_well, issuer), own) in durations.iter() {
                 let labels = format!("result=\"{}\",jwt_issuer_hash=\"{issuer}\"", word(*is_well));
-                out.durations(name, &labels, &STEPS, &own.durations, own.all);
+                out.durations(name, &labels, &STEPS, own);
             }
         }
         drop(durations);

@@ -2,7 +2,7 @@
 
 mod occurrences;
 
-pub use occurrences::ZonedSchedule;
+pub use occurrences::{UnknownLocation, ZonedSchedule, location};
 
 /// A parsed expression: one bit per allowed value of each field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

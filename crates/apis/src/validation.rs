@@ -63,6 +63,13 @@ pub fn non_negative(value: impl Into<i64>, path: &Path) -> ErrorList {
     }
 }
 
+/// How many percent a text such as `5%` tells, as many as there can be if no number holds them; none if it is no whole percentage.
+pub(crate) fn percentage(text: &str) -> Option<i64> {
+    let digits = text.strip_suffix('%').filter(|digits| !digits.is_empty())?;
+    let is_number = digits.bytes().all(|digit| digit.is_ascii_digit());
+    is_number.then(|| digits.parse().unwrap_or(i64::MAX))
+}
+
 /// A finding when an amount is negative or is no quantity.
 pub fn non_negative_quantity(quantity: &Quantity, path: &Path) -> ErrorList {
     // Go's zero quantity is read from nothing; it stands for 0.
@@ -373,18 +380,15 @@ pub fn name_and_namespace(name: Option<&str>, namespace: Option<&str>, path: &Pa
     errors
 }
 
-/// Certificates in PEM form, at least one, [VAL-P10], [VAL-CP13].
+/// Certificates in PEM form, [VAL-P10], [VAL-CP13]; only the first is looked at, as upstream does.
 pub fn ca_bundle(text: &str, path: &Path) -> ErrorList {
-    let begins = text.matches("-----BEGIN CERTIFICATE-----").count();
-    let ends = text.matches("-----END CERTIFICATE-----").count();
-    if begins == 0 || begins != ends {
-        vec![Error::invalid(
+    match gardener_pki::begins_with_certificate(text) {
+        true => ErrorList::new(),
+        false => vec![Error::invalid(
             path,
             text,
             "caBundle is not a valid PEM-encoded certificate",
-        )]
-    } else {
-        ErrorList::new()
+        )],
     }
 }
 

@@ -101,8 +101,7 @@ fn registration(inventory: &Inventory, shoots: &[Shoot]) -> Option<Value> {
 
 /// Where a shoot has a managed issuer, its garden offers that: by a Secret that tells where issuers are.
 fn managed_issuer(shoots: &[Shoot]) -> Option<Value> {
-    let is_managed = |shoot: &Shoot| shoot.annotation(annotation::AUTHENTICATION_ISSUER) == Some("managed");
-    shoots.iter().any(is_managed).then(|| {
+    shoots.iter().any(Shoot::has_managed_issuer).then(|| {
         json!({
             "apiVersion": "v1", "kind": "Secret",
             "metadata": {"namespace": "garden", "name": format!("issuer.{UNREAD}"), "labels": {label::ROLE: role::SHOOT_SERVICE_ACCOUNT_ISSUER}},

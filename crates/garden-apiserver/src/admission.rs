@@ -5,6 +5,7 @@ mod backup_buckets;
 mod cloud_profiles;
 mod configuration;
 mod confirmation;
+mod custom_verbs;
 mod dns;
 mod extensions;
 mod labels;
@@ -69,7 +70,7 @@ pub fn plugins(configuration: &Configuration, features: &Features) -> Vec<Arc<dy
         Arc::new(projects::ProjectMutator),
         Arc::new(confirmation::DeletionConfirmation),
         Arc::new(confirmation::FinalizerRemoval),
-        Arc::new(projects::CustomVerbAuthorizer),
+        Arc::new(custom_verbs::CustomVerbAuthorizer),
         Arc::new(shoot_defaults::ShootVpaEnabledByDefault),
         Arc::new(reservation),
         Arc::new(managed_seeds::ManagedSeedPlugin),

@@ -31,6 +31,8 @@ pub trait GardenKind:
     const UNCONDITIONAL: bool;
     /// Whether a request's version is the one that this type describes, so that defaults apply as it is decoded.
     const ONE_VERSION: bool = true;
+    /// Only what was sent gets defaults: what is taken from the request, such as a namespace, is no ground for any.
+    const DEFAULTED_AS_SENT: bool = false;
     /// The members of the specification that a change of the status depends on: that [`Self::prepare_status`], [`Self::check_status`] and
     /// [`Self::canonicalize`] look at, and write to metadata or status. None: all. Kinds whose specification is large and whose status is written
     /// often say it.
@@ -172,6 +174,13 @@ fn complete<K: GardenKind>(kind: &mut K, chance: u64) {
 }
 
 impl<K: GardenKind> TypedStrategy<K> {
+    /// Defaults of what plugins have added, and of kinds that have defaults in one of their versions only.
+    fn complete_admitted(kind: &mut K, chance: u64) {
+        if !K::DEFAULTED_AS_SENT {
+            complete(kind, chance);
+        }
+    }
+
     /// Findings that the machinery does not make itself.
     fn beyond_metadata(errors: ErrorList, object: &Value) -> ErrorList {
         if errors.is_empty() {
@@ -225,7 +234,7 @@ impl<K: GardenKind> Strategy for TypedStrategy<K> {
 
     fn prepare_for_create(&self, context: &Context<'_>, object: &mut Draft) -> Result<(), ApiError> {
         let mut kind = take::<K>(object)?;
-        complete(&mut kind, context.chance);
+        Self::complete_admitted(&mut kind, context.chance);
         kind.prepare_create(context);
         if K::GENERATION {
             kind.metadata_mut().generation = Some(1);
@@ -244,7 +253,7 @@ impl<K: GardenKind> Strategy for TypedStrategy<K> {
     fn prepare_for_update(&self, context: &Context<'_>, object: &mut Draft, old: &Draft) -> Result<(), ApiError> {
         let mut kind = take::<K>(object)?;
         let before = old.typed::<K>().map_err(unfit::<K>)?;
-        complete(&mut kind, context.chance);
+        Self::complete_admitted(&mut kind, context.chance);
         kind.prepare_update(&before, context);
         if K::GENERATION {
             let bump = kind.bumps(&before);

@@ -12,9 +12,11 @@ use gardener_apimachinery::kubeconfig::{Authority, Cluster, User, with_contexts}
 use gardener_apimachinery::pointer::Pointed;
 use gardener_apis::constants::{advertised_address, group};
 use gardener_apis::core::v1beta1::{InternalSecret, Shoot};
+use gardener_apis::validation::{go_list, go_struct};
 use gardener_apiserver::definition::{Context, Effect, Subresource};
 use gardener_apiserver::{UserInfo, meta};
 use gardener_schema::Schema;
+use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::jiff::Timestamp;
 use rcgen::{CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, Issuer, KeyPair, KeyUsagePurpose};
 use serde::Deserialize;
@@ -135,19 +137,49 @@ struct ClientCa {
 
 fn client_ca(context: &Context<'_>, shoot: &Shoot) -> Result<ClientCa, ApiError> {
     let name = format!("{}.ca-client", shoot.own_name());
-    let secret: InternalSecret = lookup::get(context.lister, shoot.project_namespace(), &name)
-        .ok_or_else(|| ApiError::not_found("core.gardener.cloud", "internalsecrets", &name))?;
+    let secret: Option<InternalSecret> = lookup::get(context.lister, shoot.project_namespace(), &name);
+    let Some(secret) = secret else {
+        let why = format!("internalsecret.core.gardener.cloud {name:?} not found");
+        return Err(ApiError::internal(format!("could not get client CA secret: {why}")));
+    };
     let text = |key: &str| {
-        secret
+        let text = secret
             .data
             .get(key)
-            .and_then(|bytes| String::from_utf8(bytes.0.clone()).ok())
-            .ok_or_else(|| ApiError::internal(format!("internal secret {name} has no {key}")))
+            .and_then(|bytes| String::from_utf8(bytes.0.clone()).ok());
+        text.ok_or_else(|| {
+            let why = format!("internal secret {name} has no {key}");
+            ApiError::internal(format!("could not load client CA certificate from secret: {why}"))
+        })
     };
     Ok(ClientCa {
         certificate: text("ca.crt")?,
         key: text("ca.key")?,
     })
+}
+
+/// The authorities (PEM) that a shoot's API server is known by. Before they were kept in a ConfigMap they were in a Secret of its name.
+///
+/// # Errors
+/// There are none.
+fn cluster_ca(context: &Context<'_>, shoot: &Shoot) -> Result<String, ApiError> {
+    let (namespace, name) = (shoot.project_namespace(), format!("{}.ca-cluster", shoot.own_name()));
+    let bundle = match context.lister.get("", "configmaps", namespace, &name) {
+        Some(map) => meta::text(&map, "/data/ca.crt").to_owned(),
+        None => {
+            let secret: Option<Secret> = lookup::get(context.lister, namespace, &name);
+            let secret = secret.ok_or_else(|| {
+                ApiError::internal(format!("could not get cluster CA secret: secret {name:?} not found"))
+            })?;
+            let data = secret.data.unwrap_or_default();
+            data.get("ca.crt")
+                .map_or(String::new(), |bytes| String::from_utf8_lossy(&bytes.0).into_owned())
+        }
+    };
+    match bundle.is_empty() {
+        true => Err(ApiError::internal("could not load cluster CA bundle")),
+        false => Ok(bundle),
+    }
 }
 
 /// A client certificate with its key, both PEM.
@@ -195,11 +227,11 @@ fn host(url: &str) -> &str {
 }
 
 /// The kubeconfig of [GAPI-62], as JSON, which is YAML.
-fn kubeconfig(shoot: &Shoot, cluster_ca: Option<&str>, entry_point: Option<&EntryPoint>, signed: &Signed) -> Value {
+fn kubeconfig(shoot: &Shoot, cluster_ca: &str, entry_point: Option<&EntryPoint>, signed: &Signed) -> Value {
     let prefix = format!("{}--{}", shoot.project_namespace(), shoot.own_name());
-    let authority = |name: &str| match cluster_ca {
-        Some(ca) if name != advertised_address::WILDCARD_TLS_SEED_BOUND => Authority::Certificate(ca),
-        _ => Authority::System,
+    let authority = |name: &str| match name {
+        advertised_address::WILDCARD_TLS_SEED_BOUND => Authority::System,
+        _ => Authority::Certificate(cluster_ca),
     };
     let clusters: Vec<(String, Cluster<'_>)> = shoot
         .status
@@ -247,30 +279,27 @@ impl Subresource for Kubeconfig {
     async fn call(&self, context: &Context<'_>, _: &str, parent: &Value, body: Value) -> Result<Effect, ApiError> {
         let seconds = self.granted(&body)?;
         let shoot = Shoot::deserialize(parent).map_err(ApiError::internal)?;
-        if !shoot
-            .status
-            .advertised_addresses
+        let addresses = &shoot.status.advertised_addresses;
+        if !addresses
             .iter()
             .any(|address| ADDRESSES.contains(&address.name.as_str()))
         {
+            let shown = go_list(addresses, |address| {
+                go_struct(&[
+                    ("Name", address.name.as_str().into()),
+                    ("URL", address.url.as_str().into()),
+                    ("Application", address.application.as_deref().into()),
+                ])
+            });
             let why = "no suitable advertised address for kube-apiserver found in .status.advertisedAddresses";
             return Err(invalid(
                 self.access,
                 shoot.own_name(),
-                Error::invalid(&Path::new("status.status"), Value::Null, why),
+                Error::literal(&Path::new("status.status"), shown, why),
             ));
         }
         let ca = client_ca(context, &shoot)?;
-        let config_map = context.lister.get(
-            "",
-            "configmaps",
-            shoot.project_namespace(),
-            &format!("{}.ca-cluster", shoot.own_name()),
-        );
-        let cluster_ca = config_map
-            .as_ref()
-            .and_then(|map| map.at("/data/ca.crt"))
-            .and_then(Value::as_str);
+        let cluster_ca = cluster_ca(context, &shoot)?;
         let until = meta::later(context.now, seconds);
         let signed = sign(
             &ca,
@@ -280,7 +309,7 @@ impl Subresource for Kubeconfig {
             until,
         )
         .map_err(ApiError::internal)?;
-        let config = kubeconfig(&shoot, cluster_ca, self.entry_point.as_ref(), &signed);
+        let config = kubeconfig(&shoot, &cluster_ca, self.entry_point.as_ref(), &signed);
         let text = serde_json::to_string(&config).map_err(ApiError::internal)?;
         let answer = json!({
             "apiVersion": "authentication.gardener.cloud/v1alpha1",
@@ -325,7 +354,7 @@ mod tests {
             certificate: "c".into(),
             key: "k".into(),
         };
-        let plain = kubeconfig(&shoot, Some("ca"), None, &signed);
+        let plain = kubeconfig(&shoot, "ca", None, &signed);
         assert_eq!(plain["current-context"], "garden-local--s-external");
         assert_eq!(plain["clusters"].as_array().unwrap().len(), 2);
         assert_eq!(
@@ -335,7 +364,7 @@ mod tests {
         let entry = EntryPoint {
             url: "https://127.0.0.1:6443".into(),
         };
-        let embedded = kubeconfig(&shoot, Some("ca"), Some(&entry), &signed);
+        let embedded = kubeconfig(&shoot, "ca", Some(&entry), &signed);
         assert_eq!(
             embedded["clusters"][1]["cluster"]["server"],
             "https://127.0.0.1:6443/clusters/shoot--local--s"

@@ -6,10 +6,16 @@ use std::sync::Arc;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use gardener_apimachinery::field::go_quote;
+use gardener_apimachinery::pointer::Pointed;
 use gardener_apimachinery::{ApiError, names};
-use gardener_apis::core::v1beta1::{CloudProfile, ControllerRegistration};
-use gardener_apis::core::v1beta1::{CloudProfileReference, CloudProfileSpec, NamespacedCloudProfile, Project, Shoot};
+use gardener_apis::constants::{GARDEN_NAMESPACE, label, role};
+use gardener_apis::core::v1beta1::{
+    CloudProfile, CloudProfileReference, CloudProfileSpec, ControllerRegistration, NamespacedCloudProfile, Project,
+    SecretBinding, Shoot,
+};
+use gardener_apis::security::v1alpha1::CredentialsBinding;
 use gardener_apiserver::definition::{Kept, Lister, Which};
+use gardener_apiserver::meta;
 use k8s_openapi::Resource;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -132,6 +138,25 @@ pub(crate) fn cloud_profile(
             "could not find referenced cloud profile: could not find referenced cloud profile with kind {other:?}"
         )),
     }
+}
+
+/// All bindings of credentials.
+pub(crate) fn credentials_bindings(lister: &dyn Lister) -> Vec<Arc<CredentialsBinding>> {
+    kept(lister, Which::All)
+}
+
+/// All bindings of Secrets.
+pub(crate) fn secret_bindings(lister: &dyn Lister) -> Vec<Arc<SecretBinding>> {
+    kept(lister, Which::All)
+}
+
+/// The Secret that tells how the garden is called as the issuer of shoots' tokens.
+pub(crate) fn issuer_secret(lister: &dyn Lister) -> Option<Arc<Value>> {
+    let secrets = lister.list("", "secrets", Some(GARDEN_NAMESPACE));
+    secrets.into_iter().find(|secret| {
+        let labels = meta::string_map(secret.at("/metadata/labels"));
+        labels.get(label::ROLE).map(String::as_str) == Some(role::SHOOT_SERVICE_ACCOUNT_ISSUER)
+    })
 }
 
 /// All controller registrations.

@@ -2,6 +2,7 @@
 
 pub(crate) mod cases;
 pub(crate) mod garden;
+mod words;
 mod worked;
 
 use gardener_apimachinery::ApiError;

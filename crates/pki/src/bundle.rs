@@ -27,6 +27,12 @@ pub fn combined(bundles: &[&str], now: i64) -> String {
     pem::encode_many_config(&kept, config)
 }
 
+/// Whether the first block of a PEM text is a certificate that can be read.
+pub fn begins_with_certificate(text: &str) -> bool {
+    let Ok(block) = pem::parse(text) else { return false };
+    block.tag() == "CERTIFICATE" && X509Certificate::from_der(block.contents()).is_ok()
+}
+
 /// The host names that a certificate (PEM, the first of a chain) is for: its common name counts where it has no others.
 pub fn hosts(certificate: &str) -> Vec<String> {
     let Ok(block) = pem::parse(certificate) else {

@@ -19,7 +19,7 @@ use x509_parser::certification_request::X509CertificationRequest;
 use x509_parser::extensions::{GeneralName, ParsedExtension};
 use x509_parser::prelude::FromDer;
 
-pub use bundle::{combined, hosts};
+pub use bundle::{begins_with_certificate, combined, hosts};
 pub use client::{ClientCertificate, Untrusted, public_key_of_request, read_client, verify_client};
 
 /// Clocks that are this much behind still accept a new certificate.

@@ -1,8 +1,7 @@
 //! Hibernation by schedules [ST-171]–[ST-173], [GCM-40]: whether a shoot is to sleep or to wake up now, and when it is to be looked at again.
 
-use gardener_apimachinery::cron::ZonedSchedule;
+use gardener_apimachinery::cron::{ZonedSchedule, location};
 use gardener_apis::core::v1beta1::{HibernationSchedule, Shoot};
-use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::maintenance_window::Window;
@@ -51,8 +50,7 @@ pub struct Decision {
 fn parse(schedules: &[HibernationSchedule]) -> Option<Vec<(ZonedSchedule, Turn)>> {
     let mut parsed = Vec::new();
     for schedule in schedules {
-        let location = schedule.location.as_deref().filter(|location| !location.is_empty());
-        let zone = TimeZone::get(location.unwrap_or("UTC")).ok()?;
+        let zone = location(schedule.location.as_deref().unwrap_or_default()).ok()?;
         for (text, turn) in [(&schedule.start, Turn::Hibernate), (&schedule.end, Turn::WakeUp)] {
             if let Some(text) = text {
                 parsed.push((ZonedSchedule::parse(text, &zone).ok()?, turn));

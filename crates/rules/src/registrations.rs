@@ -56,26 +56,6 @@ pub fn needs_of_shoot(shoot: &Shoot) -> Vec<Need> {
         {
             needs.push(Need::new("Network", kind, "networking", "spec.networking.type"));
         }
-        for (i, worker) in spec.provider.workers.iter().enumerate() {
-            if let Some(image) = &worker.machine.image {
-                let path = format!("spec.provider.workers[{i}].machine.image.name");
-                needs.push(Need::new(
-                    "OperatingSystemConfig",
-                    &image.name,
-                    "operating system",
-                    path,
-                ));
-            }
-            for (j, runtime) in worker.cri.iter().flat_map(|cri| &cri.container_runtimes).enumerate() {
-                let path = format!("spec.provider.workers[{i}].cri.containerRuntimes[{j}].type");
-                needs.push(Need::new(
-                    "ContainerRuntime",
-                    &runtime.r#type,
-                    "container runtime",
-                    path,
-                ));
-            }
-        }
     }
     for (i, provider) in spec.dns.iter().flat_map(|dns| &dns.providers).enumerate() {
         if let Some(kind) = provider.r#type.as_deref()
@@ -97,6 +77,30 @@ pub fn needs_of_shoot(shoot: &Shoot) -> Vec<Need> {
             "extension",
             format!("spec.extensions[{i}].type"),
         ));
+    }
+    for (i, worker) in spec.provider.workers.iter().enumerate() {
+        let at = format!("spec.provider.workers[{i}]");
+        for (j, runtime) in worker.cri.iter().flat_map(|cri| &cri.container_runtimes).enumerate() {
+            let path = format!("{at}.cri.containerRuntimes[{j}].type");
+            let (kind, word) = ("ContainerRuntime", "container runtime");
+            needs.push(Need::new(kind, &runtime.r#type, word, path));
+        }
+        // as upstream, which looks at nothing else of a pool without image
+        let Some(image) = &worker.machine.image else { continue };
+        let path = format!("{at}.machine.image.name");
+        let (kind, word) = ("OperatingSystemConfig", "operating system");
+        needs.push(Need::new(kind, &image.name, word, path));
+        let exposure = worker.control_plane.as_ref().and_then(|own| own.exposure.as_ref());
+        if let Some(extension) = exposure.and_then(|exposure| exposure.extension.as_ref()) {
+            let (kind, word) = ("SelfHostedShootExposure", "self hosted shoot exposure");
+            let path = format!("{at}.controlPlane.exposure.type");
+            needs.push(Need::new(
+                kind,
+                extension.r#type.as_deref().unwrap_or_default(),
+                word,
+                path,
+            ));
+        }
     }
     needs
 }

@@ -42,24 +42,41 @@ fn whole_seconds(time: Timestamp) -> Timestamp {
     Timestamp::from_second(time.as_second()).unwrap_or(time)
 }
 
+/// There is no time zone of this name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown time zone {0}")]
+pub struct UnknownLocation(String);
+
+/// The time zone of a name, as Go loads locations: names are written as in the database, none and `UTC` mean UTC, and so does `Local`, as in the
+/// containers in which Gardener runs.
+///
+/// # Errors
+/// Nobody knows the name.
+pub fn location(name: &str) -> Result<TimeZone, UnknownLocation> {
+    if matches!(name, "" | "UTC" | "Local") {
+        return Ok(TimeZone::UTC);
+    }
+    let found = TimeZone::get(name).ok();
+    found
+        .filter(|zone| zone.iana_name() == Some(name))
+        .ok_or_else(|| UnknownLocation(name.to_owned()))
+}
+
 impl ZonedSchedule {
     /// Parses an expression; `zone` counts where it names none itself.
     ///
     /// # Errors
     /// As [`Schedule::parse`], and for unknown time zones.
     pub fn parse(text: &str, zone: &TimeZone) -> Result<Self, ParseCronError> {
-        let (name, rest) = match text.strip_prefix("CRON_TZ=").or_else(|| text.strip_prefix("TZ=")) {
-            Some(own) => own
-                .split_once(' ')
-                .map_or((Some(own), ""), |(name, rest)| (Some(name), rest)),
-            None => (None, text),
+        let (zone, rest) = match text.strip_prefix("CRON_TZ=").or_else(|| text.strip_prefix("TZ=")) {
+            Some(own) => {
+                let (name, rest) = own.split_once(' ').unwrap_or((own, ""));
+                let zone = location(name);
+                let zone = zone.map_err(|why| ParseCronError(format!("provided bad location {name}: {why}")))?;
+                (zone, rest.trim_start())
+            }
+            None => (zone.clone(), text),
         };
-        let zone = match name {
-            Some(name) => TimeZone::get(name)
-                .map_err(|_| ParseCronError(format!("provided bad location {name}: unknown time zone {name}")))?,
-            None => zone.clone(),
-        };
-        let rest = rest.trim_start();
         let times = match every(rest) {
             Some(delay) => Times::Every(delay?),
             None => Times::Clock(Clock {

@@ -31,6 +31,13 @@ fn is_confirmed(annotations: &BTreeMap<String, String>) -> bool {
         .is_some_and(|text| is_true(text))
 }
 
+/// Who confirmed that an object goes; empty if it is not told.
+fn confirmer(object: Option<&Value>) -> String {
+    let annotations = object.and_then(|object| object.at("/metadata/annotations"));
+    let told = annotations.and_then(|annotations| annotations.get(annotation::DELETION_CONFIRMED_BY)?.as_str());
+    told.unwrap_or_default().to_owned()
+}
+
 fn selects(selector: &Wanted, object: &Value) -> bool {
     gardener_apimachinery::selector::LabelSelector::from(selector)
         .matches(&meta::string_map(object.at("/metadata/labels")))
@@ -49,10 +56,7 @@ fn may_go(attributes: &Attributes<'_>, object: &Value) -> Result<(), ApiError> {
         return Ok(());
     }
     let user = attributes.context.user;
-    let confirmer = meta::string_map(object.at("/metadata/annotations"))
-        .get(annotation::DELETION_CONFIRMED_BY)
-        .cloned()
-        .unwrap_or_default();
+    let confirmer = confirmer(Some(object));
     let project = lookup::project_of(attributes.context.lister, attributes.namespace);
     let four_eyes = project
         .iter()
@@ -103,7 +107,17 @@ impl Admission for DeletionConfirmation {
         };
         let annotations = shoot.metadata.annotations.as_ref();
         let now = annotations.is_some_and(is_confirmed);
-        if now == before {
+        let confirmer = match (before, now) {
+            (false, true) => Some(user),
+            // who confirmed it stays who did, whatever is told
+            (true, true) => Some(confirmer(attributes.old_json())),
+            (_, false) => None,
+        };
+        if confirmer.as_deref()
+            == annotations
+                .and_then(|own| own.get(annotation::DELETION_CONFIRMED_BY))
+                .map(String::as_str)
+        {
             return Ok(());
         }
         let Some(object) = attributes.object.as_mut() else {
@@ -112,11 +126,10 @@ impl Admission for DeletionConfirmation {
         let metadata = meta::metadata_mut(object);
         let annotations = metadata.entry("annotations").or_insert_with(|| json!({}));
         if let Some(annotations) = annotations.as_object_mut() {
-            if now {
-                annotations.insert(annotation::DELETION_CONFIRMED_BY.into(), user.into());
-            } else {
-                annotations.remove(annotation::DELETION_CONFIRMED_BY);
-            }
+            match confirmer {
+                Some(confirmer) => annotations.insert(annotation::DELETION_CONFIRMED_BY.into(), confirmer.into()),
+                None => annotations.remove(annotation::DELETION_CONFIRMED_BY),
+            };
         }
         Ok(())
     }

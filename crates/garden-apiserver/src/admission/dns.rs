@@ -30,12 +30,30 @@ pub(super) struct GlobalDomain {
     pub(super) secret: String,
 }
 
-/// All of them, those of the highest priority first.
-pub(super) fn global_domains(lister: &dyn Lister) -> Vec<GlobalDomain> {
-    let is_domain = |secret: &Value| {
+/// The Secrets that tell such domains.
+fn domain_secrets(lister: &dyn Lister) -> impl Iterator<Item = Arc<Value>> {
+    let secrets = lister.list("", "secrets", Some(GARDEN_NAMESPACE)).into_iter();
+    secrets.filter(|secret| {
         let labels = meta::string_map(secret.at("/metadata/labels"));
         labels.get(label::ROLE).map(String::as_str) == Some(role::DEFAULT_DOMAIN)
+    })
+}
+
+/// What such a Secret lacks, in upstream's words.
+fn lacking(secret: &Value) -> Option<&'static str> {
+    let Some(annotations) = secret.at("/metadata/annotations").and_then(Value::as_object) else {
+        return Some("domain secret has no annotations");
     };
+    let is_told = |key: &str| annotations.get(key).is_some_and(|value| *value != "");
+    match (is_told(annotation::DNS_DOMAIN), is_told(annotation::DNS_PROVIDER)) {
+        (false, _) => Some("missing dns domain annotation on domain secret"),
+        (true, false) => Some("missing dns provider annotation on domain secret"),
+        (true, true) => None,
+    }
+}
+
+/// All of them, those of the highest priority first.
+pub(super) fn global_domains(lister: &dyn Lister) -> Vec<GlobalDomain> {
     let read = |secret: &Value| {
         let annotations = meta::string_map(secret.at("/metadata/annotations"));
         let priority = annotations.get(annotation::DNS_DEFAULT_DOMAIN_PRIORITY);
@@ -47,21 +65,24 @@ pub(super) fn global_domains(lister: &dyn Lister) -> Vec<GlobalDomain> {
         };
         Some((priority, own))
     };
-    let secrets = lister.list("", "secrets", Some(GARDEN_NAMESPACE));
-    let mut found: Vec<(i64, GlobalDomain)> = secrets
-        .iter()
-        .filter(|secret| is_domain(secret))
-        .filter_map(|secret| read(secret))
-        .collect();
+    let mut found: Vec<(i64, GlobalDomain)> = domain_secrets(lister).filter_map(|secret| read(&secret)).collect();
     found.sort_by(|one, other| (other.0, &one.1.domain).cmp(&(one.0, &other.1.domain)));
     found.into_iter().map(|(_, domain)| domain).collect()
 }
 
 /// The default domains of a seed, or of shoots that have none yet; first the one that new shoots get.
-fn default_domains(lister: &dyn Lister, seed: Option<&Seed>) -> Vec<String> {
-    match seed.map(|seed| &seed.spec.dns.defaults).filter(|own| !own.is_empty()) {
-        Some(own) => own.iter().map(|config| config.domain.clone()).collect(),
-        None => global_domains(lister).into_iter().map(|global| global.domain).collect(),
+///
+/// # Errors
+/// A Secret that should tell one does not.
+fn default_domains(lister: &dyn Lister, seed: Option<&Seed>) -> Result<Vec<String>, ApiError> {
+    if let Some(own) = seed.map(|seed| &seed.spec.dns.defaults).filter(|own| !own.is_empty()) {
+        return Ok(own.iter().map(|config| config.domain.clone()).collect());
+    }
+    match domain_secrets(lister).find_map(|secret| lacking(&secret)) {
+        Some(why) => Err(ApiError::unclassified(format!(
+            "error retrieving default domains: {why}"
+        ))),
+        None => Ok(global_domains(lister).into_iter().map(|global| global.domain).collect()),
     }
 }
 
@@ -144,7 +165,7 @@ impl Admission for ShootDns {
             put(attributes, shoot);
             return Ok(());
         };
-        let domains = default_domains(attributes.context.lister, Some(&seed));
+        let domains = default_domains(attributes.context.lister, Some(&seed))?;
         let decides = shoot.spec.primary_dns_provider().or_else(|| {
             let dns = shoot.spec.dns.as_ref()?;
             dns.providers.first()
@@ -182,11 +203,11 @@ impl Admission for ShootDns {
             return Ok(());
         };
         let seed = seed_of(attributes, &shoot)?;
+        let domains = default_domains(attributes.context.lister, seed.as_ref())?;
         let Some(dns) = &shoot.spec.dns else { return Ok(()) };
         let Some(own) = dns.domain.as_deref() else {
             return Ok(());
         };
-        let domains = default_domains(attributes.context.lister, seed.as_ref());
         let Some(domain) = domains.iter().find(|domain| own.ends_with(&format!(".{domain}"))) else {
             return Ok(());
         };

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use gardener_apimachinery::ApiError;
-use gardener_apis::core::v1beta1::{BackupBucket, ControllerRegistration, ControllerResource, Seed, Shoot};
+use gardener_apis::core::v1beta1::{
+    BackupBucket, BackupEntry, ControllerRegistration, ControllerResource, Seed, Shoot,
+};
 use gardener_apiserver::definition::{Admission, Attributes, Operation};
 use gardener_rules::registrations::{Need, needs_of_shoot};
 
@@ -33,7 +35,7 @@ fn seed_needs(seed: &Seed) -> Vec<Need> {
             ));
         }
     }
-    if let Some(provider) = &spec.dns.provider {
+    if let Some(provider) = spec.dns.provider.as_ref().filter(|_| spec.ingress.is_some()) {
         needs.push(Need::new(
             "DNSRecord",
             &provider.r#type,
@@ -52,8 +54,9 @@ fn seed_needs(seed: &Seed) -> Vec<Need> {
     needs
 }
 
+/// What is wrong with needs that nobody meets; `uses` tells who has them.
 fn unregistered(
-    what: &str,
+    uses: &str,
     cluster: &str,
     needs: &[Need],
     registrations: &[Arc<ControllerRegistration>],
@@ -74,7 +77,7 @@ fn unregistered(
         });
         if !known {
             errors.push(format!(
-                "given {what} uses non-registered {} type: {} ({:?})",
+                "given {uses} non-registered {} type: {} ({:?})",
                 need.word, need.path, need.r#type
             ));
         }
@@ -88,7 +91,7 @@ fn unregistered(
             });
             if !supported {
                 errors.push(format!(
-                    "given {what} is workerless and uses non-supported extension type: {} ({:?})",
+                    "given Shoot is workerless and uses non-supported extension type: {} ({:?})",
                     need.path, need.r#type
                 ));
             }
@@ -104,17 +107,17 @@ impl Admission for ExtensionValidator {
     }
 
     async fn validate(&self, attributes: &Attributes<'_>) -> Result<(), ApiError> {
-        if !matches!(attributes.operation, Operation::Create | Operation::Update) || !attributes.subresource.is_empty()
-        {
+        let may_change_spec = matches!(attributes.subresource, "" | "binding");
+        if !matches!(attributes.operation, Operation::Create | Operation::Update) || !may_change_spec {
             return Ok(());
         }
         let registrations = || lookup::registrations(attributes.context.lister);
         let errors = if let Some(shoot) = typed::<Shoot>(attributes) {
-            if shoot.in_deletion() || typed_old::<Shoot>(attributes).is_some_and(|old| old.spec == shoot.spec) {
+            if typed_old::<Shoot>(attributes).is_some_and(|old| old.spec == shoot.spec) {
                 return Ok(());
             }
             unregistered(
-                "Shoot",
+                "Shoot uses",
                 "shoot",
                 &needs_of_shoot(&shoot),
                 &registrations(),
@@ -124,18 +127,31 @@ impl Admission for ExtensionValidator {
             if typed_old::<Seed>(attributes).is_some_and(|old| old.spec == seed.spec) {
                 return Ok(());
             }
-            unregistered("Seed", "seed", &seed_needs(&seed), &registrations(), false)
+            unregistered("Seed uses", "seed", &seed_needs(&seed), &registrations(), false)
         } else if let Some(bucket) = typed::<BackupBucket>(attributes) {
             if typed_old::<BackupBucket>(attributes).is_some_and(|old| old.spec == bucket.spec) {
                 return Ok(());
             }
-            let needs = [Need::new(
-                "BackupBucket",
-                &bucket.spec.provider.r#type,
-                "provider",
-                "spec.provider.type",
-            )];
-            let errors = unregistered("BackupBucket", "seed", &needs, &registrations(), false);
+            let kind = &bucket.spec.provider.r#type;
+            let needs = [Need::new("BackupBucket", kind, "provider", "spec.provider.type")];
+            let errors = unregistered("BackupBucket uses", "seed", &needs, &registrations(), false);
+            return errors.first().map_or(Ok(()), |error| Err(attributes.forbidden(error)));
+        } else if let Some(entry) = typed::<BackupEntry>(attributes) {
+            if typed_old::<BackupEntry>(attributes).is_some_and(|old| old.spec == entry.spec) {
+                return Ok(());
+            }
+            let name = &entry.spec.bucket_name;
+            let bucket = lookup::get::<BackupBucket>(attributes.context.lister, "", name);
+            let bucket = bucket.ok_or_else(|| ApiError::not_found("core.gardener.cloud", "backupbucket", name))?;
+            let kind = &bucket.spec.provider.r#type;
+            let needs = [Need::new("BackupEntry", kind, "provider", "spec.bucketName")];
+            let errors = unregistered(
+                "BackupEntry references bucket using",
+                "seed",
+                &needs,
+                &registrations(),
+                false,
+            );
             return errors.first().map_or(Ok(()), |error| Err(attributes.forbidden(error)));
         } else {
             Vec::new()

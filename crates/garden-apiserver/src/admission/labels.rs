@@ -182,13 +182,26 @@ fn wanted(attributes: &Attributes<'_>) -> Result<Option<BTreeSet<String>>, ApiEr
     Ok(None)
 }
 
-/// Whether an object has its labels without a look at its specification: that is as it was when it got them. Only the image of a shoot's nodes
-/// may have been chosen behind that, and waits for the next write.
-fn is_labelled(object: &Draft) -> bool {
-    let labels = meta::string_map(object.read_part().at("/metadata/labels")).into_iter();
-    let kind = object.read_part().get("kind").and_then(Value::as_str);
-    let mut image = labels.filter(|(key, _)| key.starts_with(EXTENSION_OPERATING_SYSTEM_CONFIG_PREFIX));
-    object.is_apart() && (kind != Some("Shoot") || image.next().is_some())
+/// Whether an object has its labels without a look at its specification: that is as it was when it got them. Behind that the image of a shoot's
+/// nodes may have been chosen, which waits for the next write, and registrations may have come or gone that are enabled for all; who has other
+/// extensions than those has to be looked at.
+fn is_labelled(object: &Draft, lister: &dyn Lister) -> bool {
+    if !object.is_apart() {
+        return false;
+    }
+    let labels = meta::string_map(object.read_part().at("/metadata/labels"));
+    let extensions = labels
+        .keys()
+        .filter_map(|key| key.strip_prefix(EXTENSION_EXTENSION_PREFIX));
+    let has_those_of_all =
+        |cluster| extensions.eq(enabled_extensions(&[], &lookup::registrations(lister), cluster, false).iter());
+    let mut keys = labels.keys();
+    let mut has_image = || keys.any(|key| key.starts_with(EXTENSION_OPERATING_SYSTEM_CONFIG_PREFIX));
+    match object.read_part().get("kind").and_then(Value::as_str) {
+        Some("Shoot") => has_image() && has_those_of_all("shoot"),
+        Some("Seed") => has_those_of_all("seed"),
+        _ => true,
+    }
 }
 
 /// [ADM-33].
@@ -205,7 +218,12 @@ impl Admission for ExtensionLabels {
         if !matches!(attributes.operation, Operation::Create | Operation::Update) || !is_parent {
             return Ok(());
         }
-        if attributes.object.as_ref().is_some_and(is_labelled) {
+        let lister = attributes.context.lister;
+        if attributes
+            .object
+            .as_ref()
+            .is_some_and(|object| is_labelled(object, lister))
+        {
             return Ok(());
         }
         let Some(wanted) = wanted(attributes)? else {

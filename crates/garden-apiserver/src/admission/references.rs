@@ -208,7 +208,7 @@ impl Admission for ResourceReferenceManager {
 
 /// [ADM-56].
 fn exclusive(attributes: &Attributes<'_>, own: &str, other: &str) -> ApiError {
-    ApiError::internal(format!(
+    ApiError::unclassified(format!(
         "cannot create {own} {}/{} since there is already a {other} object with the same name",
         attributes.namespace, attributes.name
     ))
@@ -246,11 +246,7 @@ fn project_namespace(attributes: &Attributes<'_>, project: &Project) -> Result<(
 }
 
 fn bucket(attributes: &Attributes<'_>, bucket: &BackupBucket) -> Result<(), ApiError> {
-    let old = typed_old::<BackupBucket>(attributes);
-    if old.as_ref().is_some_and(|old| old.spec == bucket.spec) {
-        return Ok(());
-    }
-    let before = old.and_then(|old| old.spec.seed_name.clone());
+    let before = typed_old::<BackupBucket>(attributes).and_then(|old| old.spec.seed_name.clone());
     if let Some(seed) = bucket
         .spec
         .seed_name

@@ -15,11 +15,9 @@ mod scheduling;
 use async_trait::async_trait;
 use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::{Error, ErrorList, Path};
-use gardener_apimachinery::pointer::Pointed;
-use gardener_apis::constants::{GARDEN_NAMESPACE, annotation, label, role};
+
 use gardener_apis::core::v1beta1::*;
 use gardener_apiserver::definition::{Admission, Attributes, Operation};
-use gardener_apiserver::meta;
 
 use super::shoot_defaults::NO_PROJECT;
 use super::{typed, typed_old};
@@ -173,20 +171,12 @@ impl Check<'_> {
 
     /// [ADM-29f].
     fn managed_issuer(&self) -> Result<(), ApiError> {
-        let managed = |shoot: &Shoot| shoot.annotation(annotation::AUTHENTICATION_ISSUER) == Some("managed");
-        let (now, before) = (managed(self.shoot), self.old.is_some_and(managed));
+        let now = self.shoot.has_managed_issuer();
+        let before = self.old.is_some_and(Shoot::has_managed_issuer);
         if !now && !before {
             return Ok(());
         }
-        let secrets = self
-            .attributes
-            .context
-            .lister
-            .list("", "secrets", Some(GARDEN_NAMESPACE));
-        let configured = secrets.iter().any(|secret| {
-            let labels = meta::string_map(secret.at("/metadata/labels"));
-            labels.get(label::ROLE).map(String::as_str) == Some(role::SHOOT_SERVICE_ACCOUNT_ISSUER)
-        });
+        let configured = lookup::issuer_secret(self.attributes.context.lister).is_some();
         let own_issuer = || {
             let server = self.shoot.spec.kubernetes.kube_api_server.as_ref()?;
             server.service_account_config.as_ref()?.issuer.as_ref()

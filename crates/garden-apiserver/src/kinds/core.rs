@@ -21,7 +21,7 @@ use crate::features::Features;
 use crate::generation::{becomes_true, content_changed, deletion_begins, operation_bumps, operation_changes};
 use crate::helm_configuration;
 use crate::kind::GardenKind;
-use crate::rows::{self, NONE, PENDING, UNKNOWN, age, or};
+use crate::rows::{self, NONE, UNKNOWN, age, or};
 
 fn reference(reference: Option<&ObjectReference>) -> (String, String) {
     let text = |value: Option<&String>| value.cloned().unwrap_or_default();
@@ -247,7 +247,7 @@ impl GardenKind for BackupBucket {
         let [state, progress] = rows::state_and_progress(self.status.last_operation.as_ref());
         vec![
             self.spec.provider.r#type.as_str().into(),
-            or(self.spec.seed_name.as_deref(), PENDING),
+            self.spec.seed_name.as_deref().into(),
             state,
             progress,
             age(now, &self.metadata),
@@ -288,7 +288,7 @@ impl GardenKind for BackupEntry {
         let [state, progress] = rows::state_and_progress(self.status.last_operation.as_ref());
         vec![
             self.spec.bucket_name.as_str().into(),
-            or(self.spec.seed_name.as_deref(), PENDING),
+            self.spec.seed_name.as_deref().into(),
             state,
             progress,
             age(now, &self.metadata),
@@ -345,9 +345,9 @@ impl GardenKind for ControllerInstallation {
     fn cells(&self, now: Timestamp) -> Vec<Value> {
         let (seed, _) = reference(self.spec.seed_ref.as_ref());
         let (shoot, namespace) = reference(self.spec.shoot_ref.as_ref());
-        let cluster = match (seed.is_empty(), shoot.is_empty()) {
-            (false, _) => format!("Seed/{seed}"),
-            (true, false) => format!("Shoot/{namespace}/{shoot}"),
+        let cluster = match (shoot.is_empty(), seed.is_empty()) {
+            (false, _) => format!("Shoot/{namespace}/{shoot}"),
+            (true, false) => format!("Seed/{seed}"),
             (true, true) => UNKNOWN.into(),
         };
         let mut cells = vec![reference(Some(&self.spec.registration_ref)).0.into(), cluster.into()];
@@ -484,6 +484,7 @@ impl GardenKind for SecretBinding {
     const UNCONDITIONAL: bool = true;
     const NAMES_NAMELESS: bool = true;
     const WARNS: bool = true;
+    const DEFAULTED_AS_SENT: bool = true;
     fn set_defaults(&mut self, _: u64) {
         default_secret_binding(self);
     }

@@ -27,6 +27,7 @@ impl GardenKind for CredentialsBinding {
     const GENERATION: bool = false;
     const UNCONDITIONAL: bool = false;
     const NAMES_NAMELESS: bool = true;
+    const DEFAULTED_AS_SENT: bool = true;
     fn set_defaults(&mut self, _: u64) {
         default_credentials_binding(self);
     }
@@ -223,12 +224,8 @@ impl GardenKind for ManagedSeedSet {
         spec_warnings(&self.spec.shoot_template.spec, &Path::new("spec.shootTemplate.spec"))
     }
     fn cells(&self, now: Timestamp) -> Vec<Value> {
-        let pending = self
-            .status
-            .pending_replica
-            .as_ref()
-            .map(|replica| replica.name.clone())
-            .unwrap_or_default();
+        let pending = self.status.pending_replica.as_ref();
+        let pending = pending.map(|replica| format!("{}:{}", replica.name, replica.reason));
         vec![
             format!(
                 "{}/{}",
@@ -236,7 +233,7 @@ impl GardenKind for ManagedSeedSet {
                 self.spec.replicas.unwrap_or_default()
             )
             .into(),
-            pending.into(),
+            pending.unwrap_or_default().into(),
             age(now, &self.metadata),
         ]
     }
@@ -277,17 +274,8 @@ impl GardenKind for Gardenlet {
         validate_gardenlet_status_update(self)
     }
     fn cells(&self, now: Timestamp) -> Vec<Value> {
-        let chart = &self.spec.deployment.helm.oci_repository;
-        let text = |value: &Option<String>| value.clone().unwrap_or_default();
-        let repository = match &chart.ref_ {
-            Some(whole) => whole.clone(),
-            None => match &chart.tag {
-                Some(tag) => format!("{}:{tag}", text(&chart.repository)),
-                None => format!("{}@{}", text(&chart.repository), text(&chart.digest)),
-            },
-        };
         vec![
-            repository.into(),
+            self.spec.deployment.helm.oci_repository.url().into(),
             rows::condition_cell(&self.status.conditions, "GardenletReconciled"),
             age(now, &self.metadata),
         ]

@@ -80,3 +80,17 @@ pub struct OCIRepository {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tag: Option<String>,
 }
+
+impl OCIRepository {
+    /// The whole reference of the artifact, without the scheme; a digest counts more than a tag.
+    pub fn url(&self) -> String {
+        let repository = self.repository.as_deref().unwrap_or_default();
+        let whole = match (&self.ref_, &self.digest, &self.tag) {
+            (Some(whole), _, _) => whole.clone(),
+            (None, Some(digest), _) => format!("{repository}@{digest}"),
+            (None, None, Some(tag)) => format!("{repository}:{tag}"),
+            (None, None, None) => String::new(),
+        };
+        whole.strip_prefix("oci://").map_or(whole.clone(), str::to_owned)
+    }
+}

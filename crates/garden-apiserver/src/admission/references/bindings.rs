@@ -104,6 +104,10 @@ async fn check(
             credentials.kind
         )));
     }
+    if binding.namespace.is_empty() {
+        // a reference gets its binding's namespace only if that tells it itself; without one there is nothing to ask
+        return Err(attributes.forbidden("the server could not find the requested resource"));
+    }
     exists(attributes, credentials, binding.namespace, binding.name)?;
     if credentials.kind != WORKLOAD_IDENTITY.kind {
         try_credentials(attributes, binding).await?;

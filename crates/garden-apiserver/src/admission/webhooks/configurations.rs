@@ -14,7 +14,7 @@ use gardener_apis::core::v1beta1::{KubeAPIServerConfig, Shoot};
 use gardener_apiserver::audit::PolicyDocument;
 use gardener_apiserver::authn::configuration::Configuration as AuthenticationDocument;
 use gardener_apiserver::authz::configuration::Document;
-use gardener_apiserver::definition::{Admission, Attributes, Operation};
+use gardener_apiserver::definition::{Admission, Attributes, Lister, Operation};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -38,7 +38,7 @@ trait Configuration: Send + Sync + 'static {
     fn concerns(new: &Shoot, old: &Shoot) -> bool;
 
     /// What is wrong with the configuration for the shoots that name it.
-    fn check(text: &str, shoots: &[Shoot]) -> Result<(), String>;
+    fn check(text: &str, shoots: &[Shoot], lister: &dyn Lister) -> Result<(), String>;
 }
 
 fn server(shoot: &Shoot) -> Option<&KubeAPIServerConfig> {
@@ -130,7 +130,7 @@ fn shoot<C: Configuration>(attributes: &Attributes<'_>) -> Result<(), ApiError> 
         ));
     };
     content::<C>(&map, namespace, name)
-        .and_then(|text| C::check(&text, std::slice::from_ref(&shoot)))
+        .and_then(|text| C::check(&text, std::slice::from_ref(&shoot), attributes.context.lister))
         .map_err(|why| unprocessable(C::NAME, why))
 }
 
@@ -149,7 +149,7 @@ fn config_map<C: Configuration>(attributes: &Attributes<'_>) -> Result<(), ApiEr
     if before.as_ref() == Some(&text) {
         return Ok(());
     }
-    C::check(&text, &shoots).map_err(|why| unprocessable(C::NAME, why))
+    C::check(&text, &shoots, attributes.context.lister).map_err(|why| unprocessable(C::NAME, why))
 }
 
 fn validate<C: Configuration>(attributes: &Attributes<'_>) -> Result<(), ApiError> {
@@ -195,7 +195,7 @@ impl Configuration for AuditPolicies {
         false
     }
 
-    fn check(text: &str, _: &[Shoot]) -> Result<(), String> {
+    fn check(text: &str, _: &[Shoot], _: &dyn Lister) -> Result<(), String> {
         let policy: PolicyDocument = decoded(text, Self::PURPOSE, "audit.k8s.io", &["v1"], "Policy")?;
         invalid(Self::PURPOSE, policy.validate())
     }
@@ -213,16 +213,18 @@ impl Configuration for Authentication {
     const NAMED: &'static str = "/spec/kubernetes/kubeAPIServer/structuredAuthentication/configMapName";
 
     fn concerns(new: &Shoot, old: &Shoot) -> bool {
-        authentication::issuers(new) != authentication::issuers(old)
+        new.has_managed_issuer() != old.has_managed_issuer()
+            || authentication::issuers(new) != authentication::issuers(old)
             || (authentication::sets_anonymous(new) && !authentication::sets_anonymous(old))
     }
 
-    fn check(text: &str, shoots: &[Shoot]) -> Result<(), String> {
+    fn check(text: &str, shoots: &[Shoot], lister: &dyn Lister) -> Result<(), String> {
         let versions = ["v1", "v1beta1", "v1alpha1"];
         let kind = "AuthenticationConfiguration";
         let configuration: AuthenticationDocument =
             decoded(text, Self::PURPOSE, "apiserver.config.k8s.io", &versions, kind)?;
-        let issuers: BTreeSet<String> = shoots.iter().flat_map(authentication::issuers).collect();
+        let mut issuers: BTreeSet<String> = shoots.iter().flat_map(authentication::issuers).collect();
+        issuers.extend(authentication::managed_issuers(shoots, lister));
         let issuers: Vec<String> = issuers.into_iter().collect();
         invalid(Self::PURPOSE, configuration.errors(&issuers))?;
         let conflicting = shoots.iter().filter(|shoot| authentication::sets_anonymous(shoot));
@@ -252,7 +254,7 @@ impl Configuration for Authorization {
         authorization::with_kubeconfig(new) != authorization::with_kubeconfig(old)
     }
 
-    fn check(text: &str, shoots: &[Shoot]) -> Result<(), String> {
+    fn check(text: &str, shoots: &[Shoot], _: &dyn Lister) -> Result<(), String> {
         let versions = ["v1", "v1beta1", "v1alpha1"];
         let kind = "AuthorizationConfiguration";
         let configuration: Document = decoded(text, Self::PURPOSE, "apiserver.config.k8s.io", &versions, kind)?;

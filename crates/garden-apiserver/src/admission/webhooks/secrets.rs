@@ -9,8 +9,7 @@ use gardener_apimachinery::ApiError;
 use gardener_apimachinery::field::{Error, Path};
 use gardener_apimachinery::pointer::Pointed;
 use gardener_apis::constants::{GARDEN_NAMESPACE, SEED_NAMESPACE_PREFIX, annotation, group, label, role};
-use gardener_apis::core::v1beta1::{SecretBinding, Shoot};
-use gardener_apis::security::v1alpha1::CredentialsBinding;
+use gardener_apis::core::v1beta1::Shoot;
 use gardener_apiserver::definition::{Admission, Attributes, Operation};
 use gardener_apiserver::meta;
 use kube::config::{AuthInfo, Kubeconfig};
@@ -274,36 +273,40 @@ impl Admission for UpdateRestriction {
 /// [ADM-79].
 pub(super) struct ProviderLabels;
 
-const BOUND: [&str; 2] = [
-    "reference.gardener.cloud/secretbinding",
-    "reference.gardener.cloud/credentialsbinding",
-];
-
 /// The types of providers for which bindings use these credentials.
 fn providers(attributes: &Attributes<'_>, (api_version, kind): (&str, &str), name: &str) -> BTreeSet<String> {
     let (lister, namespace) = (attributes.context.lister, attributes.namespace);
     let is = |own: &Option<String>, wanted: &str| own.as_deref() == Some(wanted);
     let mut found = BTreeSet::new();
-    for binding in lookup::list::<CredentialsBinding>(lister, None) {
+    for binding in lookup::credentials_bindings(lister) {
         let own = &binding.credentials_ref;
         if is(&own.api_version, api_version)
             && is(&own.kind, kind)
             && is(&own.name, name)
             && is(&own.namespace, namespace)
         {
-            found.insert(binding.provider.r#type);
+            found.insert(binding.provider.r#type.clone());
         }
     }
     if kind == "Secret" {
-        for binding in lookup::list::<SecretBinding>(lister, None) {
+        for binding in lookup::secret_bindings(lister) {
             let own = &binding.secret_ref;
             if is(&own.name, name) && is(&own.namespace, namespace) {
-                let types = binding.provider.map(|provider| provider.r#type).unwrap_or_default();
-                found.extend(types.split(',').filter(|own| !own.is_empty()).map(str::to_owned));
+                let types = binding.provider.iter().flat_map(|provider| provider.r#type.split(','));
+                found.extend(types.filter(|own| !own.is_empty()).map(str::to_owned));
             }
         }
     }
     found
+}
+
+/// Whether the object of a write is in a project's namespace.
+fn is_of_project(attributes: &Attributes<'_>) -> bool {
+    let namespace = attributes
+        .context
+        .lister
+        .get("", "namespaces", "", attributes.namespace);
+    label_of(namespace.as_deref(), label::ROLE).as_deref() == Some("project")
 }
 
 #[async_trait]
@@ -320,13 +323,12 @@ impl Admission for ProviderLabels {
         } else {
             return Ok(());
         };
-        let bound = |object: &Value| {
-            BOUND
-                .iter()
-                .any(|key| label_of(Some(object), key).as_deref() == Some("true"))
-        };
         let writes = matches!(attributes.operation, Operation::Create | Operation::Update);
-        let Some(object) = attributes.object.as_deref().filter(|object| writes && bound(object)) else {
+        let Some(object) = attributes
+            .object
+            .as_deref()
+            .filter(|_| writes && is_of_project(attributes))
+        else {
             return Ok(());
         };
         let providers = providers(attributes, kind, meta::name(object));

@@ -1,10 +1,12 @@
 //! Validation of projects, [VAL-PR1] – [VAL-PR9].
 
 use std::collections::BTreeSet;
+use std::sync::LazyLock;
 
 use gardener_apimachinery::field::{Error, ErrorList, Path, go_quote};
 use gardener_apimachinery::{meta, names};
 use k8s_openapi::api::rbac::v1::Subject;
+use regex::Regex;
 use serde_json::Value;
 
 use super::*;
@@ -82,13 +84,15 @@ pub fn validate_project(project: &Project, old: Option<&Project>) -> ErrorList {
     errors
 }
 
-/// Text that people write about a project, [VAL-PR6]. Go quotes what must not be there.
+/// Text that people write about a project, [VAL-PR6]: letters, decimal digits, spaces and some punctuation. Go quotes what must not be there.
 fn free_form_text(text: &str, path: &Path) -> ErrorList {
-    let allowed = |c: char| c.is_alphanumeric() || c.is_whitespace() || ".,:-_/\\".contains(c);
-    let refused: Vec<String> = text
-        .chars()
-        .filter(|c| !allowed(*c))
-        .map(|c| format!("{c:?}"))
+    // matches one character
+    #[expect(clippy::unwrap_used, reason = "the pattern is well formed")]
+    static REFUSED: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"[^\p{L}\p{Nd}\p{White_Space}.,:_/\\-]").unwrap());
+    let refused: Vec<String> = REFUSED
+        .find_iter(text)
+        .flat_map(|found| found.as_str().chars())
+        .map(go_quoted_character)
         .collect();
     match refused.is_empty() {
         true => ErrorList::new(),
@@ -96,6 +100,21 @@ fn free_form_text(text: &str, path: &Path) -> ErrorList {
             path,
             format!("must not contain invalid character: [{}]", refused.join(" ")),
         )],
+    }
+}
+
+/// A character in single quotes as Go's `%q` prints it, which escapes what it cannot show.
+fn go_quoted_character(c: char) -> String {
+    #[expect(clippy::unwrap_used, reason = "the pattern is well formed")]
+    static SHOWN: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"^[\p{L}\p{M}\p{N}\p{P}\p{S}]$").unwrap());
+    match (c, u32::from(c)) {
+        ('\'' | '\\', _) => format!("'\\{c}'"),
+        ('\x07', _) => r"'\a'".into(),
+        ('\x08', _) => r"'\b'".into(),
+        _ if SHOWN.is_match(c.encode_utf8(&mut [0; 4])) => format!("'{c}'"),
+        (_, code @ (..=0x1f | 0x7f)) => format!(r"'\x{code:02x}'"),
+        (_, code @ ..=0xffff) => format!(r"'\u{code:04x}'"),
+        (_, code) => format!(r"'\U{code:08x}'"),
     }
 }
 

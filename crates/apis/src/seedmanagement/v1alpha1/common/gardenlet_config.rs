@@ -271,19 +271,19 @@ pub(in crate::seedmanagement::v1alpha1) fn map_in<T: DeserializeOwned>(
     BTreeMap::deserialize(part.at(pointer)?).ok()
 }
 
-/// What a seed keeps back of its capacity cannot be more than that.
+/// What a seed keeps back of its capacity cannot be more than that, each in whole units.
 fn reserved(config: &Value, path: &Path) -> ErrorList {
     let amounts = |pointer: &str| map_in::<Quantity>(config, pointer).unwrap_or_default();
     let (capacity, reserved) = (amounts("/resources/capacity"), amounts("/resources/reserved"));
-    let amount = |quantity: &Quantity| quantity.0.parse::<Amount>().ok();
-    let mut errors = ErrorList::new();
-    for (name, kept) in &reserved {
-        let why = match capacity.get(name) {
-            Some(whole) if amount(kept) > amount(whole) => "reserved must be lower or equal to capacity",
-            Some(_) => continue,
-            None => "reserved without capacity",
-        };
-        errors.push(Error::invalid(&path.child(name), kept.0.as_str(), why));
-    }
-    errors
+    let amount = |quantity: &Quantity| quantity.0.parse::<Amount>().ok().map(Amount::value);
+    let wrong = |name: &str, kept: &Quantity, why: &str| Error::invalid(&path.child(name), kept.0.as_str(), why);
+    let both = capacity
+        .iter()
+        .filter_map(|(name, whole)| Some((name, whole, reserved.get(name)?)));
+    let too_much = both.filter(|(_, whole, kept)| amount(kept) > amount(whole));
+    let too_much = too_much.map(|(name, _, kept)| wrong(name, kept, "reserved must be lower or equal to capacity"));
+    let of_nothing = reserved.iter().filter(|(name, _)| !capacity.contains_key(*name));
+    too_much
+        .chain(of_nothing.map(|(name, kept)| wrong(name, kept, "reserved without capacity")))
+        .collect()
 }

@@ -3,9 +3,14 @@
 
 use std::collections::BTreeSet;
 
+use gardener_apimachinery::pointer::Pointed;
+use gardener_apis::constants::label;
 use gardener_apis::core::v1beta1::Shoot;
+use gardener_apiserver::definition::Lister;
+use gardener_apiserver::meta;
 
 use super::server;
+use crate::lookup;
 
 /// The issuers that are the shoot's own, and cannot be somebody else's.
 pub(super) fn issuers(shoot: &Shoot) -> BTreeSet<String> {
@@ -17,6 +22,29 @@ pub(super) fn issuers(shoot: &Shoot) -> BTreeSet<String> {
     let addresses = shoot.status.advertised_addresses.iter();
     let addresses = addresses.filter(|own| OWN.contains(&own.name.as_str()));
     accepted.chain(addresses.map(|own| &own.url)).cloned().collect()
+}
+
+/// The issuers that the garden is for shoots, whether or not they say so yet; none where it is no issuer.
+pub(super) fn managed_issuers(shoots: &[Shoot], lister: &dyn Lister) -> Vec<String> {
+    let mut managed = shoots.iter().filter(|shoot| shoot.has_managed_issuer()).peekable();
+    if managed.peek().is_none() {
+        return Vec::new();
+    }
+    let hostname = lookup::issuer_secret(lister).and_then(|secret| lookup::secret_data(&secret, "hostname"));
+    let Some(hostname) = hostname
+        .and_then(|bytes| String::from_utf8(bytes).ok())
+        .filter(|own| !own.is_empty())
+    else {
+        return Vec::new();
+    };
+    let issuer = |shoot: &Shoot| {
+        let namespace = lister.get("", "namespaces", "", shoot.project_namespace())?;
+        let labels = meta::string_map(namespace.at("/metadata/labels"));
+        let project = labels.get(label::PROJECT_NAME)?;
+        let uid = shoot.metadata.uid.as_deref().filter(|uid| !uid.is_empty())?;
+        Some(format!("https://{hostname}/projects/{project}/shoots/{uid}/issuer"))
+    };
+    managed.filter_map(issuer).collect()
 }
 
 /// Whether a shoot says by the older field whether requests without credentials are taken.

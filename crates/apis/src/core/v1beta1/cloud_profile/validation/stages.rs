@@ -120,6 +120,9 @@ fn supported_stage(version: &ExpirableVersion) -> (Option<&LifecycleStage>, Opti
     (supported, next)
 }
 
+/// How many of the versions that are supported beside one are told: each with each would be more than anybody reads.
+const RIVALS_TOLD: usize = 16;
+
 /// Whether two versions are supported at the same time once.
 fn overlap(one: &ExpirableVersion, other: &ExpirableVersion) -> bool {
     if one.lifecycle.is_empty() || other.lifecycle.is_empty() {
@@ -169,23 +172,21 @@ impl<'a> Supported<'a> {
         own
     }
 
-    /// Of every minor version only one is supported, [VAL-CP4], [VER-24].
-    pub(super) fn once(&self, version: &ExpirableVersion, now: Timestamp, path: &Path) -> Option<Error> {
-        if self.unreadable || !is_classified_supported(version, now) {
-            return None;
-        }
-        let own = versions::parse(&version.version)?;
-        let mut rivals = self.minors.get(&(own.major, own.minor))?.iter();
-        let rival = rivals.any(|(other, rival)| other.cmp_precedence(&own).is_ne() && overlap(version, rival));
-        rival.then(|| {
-            Error::forbidden(
-                path,
-                format!(
-                    "unable to add version {:?} with classification \"supported\". \"supported\" lifecycle stages must not overlap per minor version",
-                    version.version
-                ),
-            )
-        })
+    /// Of every minor version only one is supported, [VAL-CP4], [VER-24]; a finding for each other one, up to [`RIVALS_TOLD`].
+    pub(super) fn once(&self, version: &ExpirableVersion, now: Timestamp, path: &Path) -> ErrorList {
+        let own =
+            versions::parse(&version.version).filter(|_| !self.unreadable && is_classified_supported(version, now));
+        let Some(own) = own else { return ErrorList::new() };
+        let rivals = self.minors.get(&(own.major, own.minor)).into_iter().flatten();
+        let rivals = rivals.filter(|(other, rival)| other.cmp_precedence(&own).is_ne() && overlap(version, rival));
+        let finding = || {
+            let why = format!(
+                "unable to add version {:?} with classification \"supported\". \"supported\" lifecycle stages must not overlap per minor version",
+                version.version
+            );
+            Error::forbidden(path, why)
+        };
+        rivals.take(RIVALS_TOLD).map(|_| finding()).collect()
     }
 }
 

@@ -7,23 +7,22 @@ use super::super::{KubeletConfig, KubeletConfigEviction};
 use super::image_patterns::wrong_pattern;
 use super::kubernetes_features::feature_gates;
 use crate::Duration;
-use crate::validation::{non_negative, non_negative_quantity};
+use crate::validation::{non_negative, non_negative_quantity, percentage};
 use crate::versions;
 
+/// An amount, or whole percents of one.
 fn text_quantity(value: &str, path: &Path) -> ErrorList {
     const WRONG: &str = "field must be either a valid resource quantity (e.g 200Mi) or a percentage (e.g '5%')";
-    if let Some(percent) = value.strip_suffix('%') {
-        return match percent.parse::<f64>() {
-            Ok(percent) if (0.0..=100.0).contains(&percent) => ErrorList::new(),
-            Ok(_) => {
-                vec![Error::invalid(
-                    path,
-                    value,
-                    "must not be greater than 100% and not smaller than 0%",
-                )]
-            }
-            Err(_) => vec![Error::invalid(path, value, WRONG)],
-        };
+    match percentage(value) {
+        Some(0..=100) => return ErrorList::new(),
+        Some(_) => {
+            return vec![Error::invalid(
+                path,
+                value,
+                "must not be greater than 100% and not smaller than 0%",
+            )];
+        }
+        None => {}
     }
     match value.parse::<Amount>() {
         Ok(amount) if !amount.is_negative() => ErrorList::new(),
@@ -61,7 +60,16 @@ fn duration(value: Option<Duration>, path: &Path) -> ErrorList {
 
 /// Checks a kubelet's configuration for nodes of a Kubernetes version.
 pub(super) fn validate_kubelet(config: &KubeletConfig, version: &str, path: &Path) -> ErrorList {
-    let mut errors = feature_gates(&config.feature_gates, version, &path.child("featureGates"));
+    let mut errors = ErrorList::new();
+    if let Some(policy) = &config.cpu_manager_policy
+        && !matches!(policy.as_str(), "none" | "static")
+    {
+        errors.push(Error::not_supported(
+            &path.child("cpuManagerPolicy"),
+            policy.as_str(),
+            &["none", "static"],
+        ));
+    }
     if let Some(pods) = config.max_pods {
         errors.extend(non_negative(pods, &path.child("maxPods")));
     }
@@ -72,15 +80,6 @@ pub(super) fn validate_kubelet(config: &KubeletConfig, version: &str, path: &Pat
             &path.child("podPIDsLimit"),
             limit,
             "podPIDsLimit value must be at least 100",
-        ));
-    }
-    if let Some(policy) = &config.cpu_manager_policy
-        && !matches!(policy.as_str(), "none" | "static")
-    {
-        errors.push(Error::not_supported(
-            &path.child("cpuManagerPolicy"),
-            policy.as_str(),
-            &["none", "static"],
         ));
     }
     errors.extend(duration(
@@ -139,7 +138,20 @@ pub(super) fn validate_kubelet(config: &KubeletConfig, version: &str, path: &Pat
             errors.extend(non_negative(age.as_nanos() / 1_000_000_000, &path.child(name)));
         }
     }
-    errors.extend(images(config, path));
+    errors.extend(image_garbage(config, path));
+    errors.extend(feature_gates(
+        &config.feature_gates,
+        version,
+        &path.child("featureGates"),
+    ));
+    for (name, value) in [
+        ("registryPullQPS", config.registry_pull_qps),
+        ("registryBurst", config.registry_burst),
+    ] {
+        if let Some(value) = value {
+            errors.extend(non_negative(value, &path.child(name)));
+        }
+    }
     if let Some(files) = config.container_log_max_files
         && files < 2
     {
@@ -177,8 +189,8 @@ pub(super) fn validate_kubelet(config: &KubeletConfig, version: &str, path: &Pat
     errors
 }
 
-/// [VAL-L6], [VAL-L7], [VAL-L10].
-fn images(config: &KubeletConfig, path: &Path) -> ErrorList {
+/// [VAL-L6], [VAL-L7].
+fn image_garbage(config: &KubeletConfig, path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
     let low = path.child("imageGCLowThresholdPercent");
     for (at, value) in [
@@ -203,14 +215,6 @@ fn images(config: &KubeletConfig, path: &Path) -> ErrorList {
             &low,
             "imageGCLowThresholdPercent must be less than imageGCHighThresholdPercent",
         ));
-    }
-    for (name, value) in [
-        ("registryPullQPS", config.registry_pull_qps),
-        ("registryBurst", config.registry_burst),
-    ] {
-        if let Some(value) = value {
-            errors.extend(non_negative(value, &path.child(name)));
-        }
     }
     errors
 }

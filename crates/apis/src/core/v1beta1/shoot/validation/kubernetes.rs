@@ -789,17 +789,19 @@ fn autoscaler_taints(keys: &[String], path: &Path) -> ErrorList {
 
 /// [VAL-K29].
 fn vertical_pod_autoscaler(config: &VerticalPodAutoscaler, path: &Path) -> ErrorList {
-    let mut errors = ErrorList::new();
-    for (name, value) in [
-        ("evictAfterOOMThreshold", config.evict_after_oom_threshold),
-        ("updaterInterval", config.updater_interval),
-        ("recommenderInterval", config.recommender_interval),
-        ("cpuHistogramDecayHalfLife", config.cpu_histogram_decay_half_life),
-        ("memoryHistogramDecayHalfLife", config.memory_histogram_decay_half_life),
-        ("memoryAggregationInterval", config.memory_aggregation_interval),
-    ] {
-        errors.extend(duration(value, &path.child(name)));
-    }
+    let durations = |list: &[(&str, Option<Duration>)]| -> ErrorList {
+        let found = list.iter().map(|(name, value)| duration(*value, &path.child(name)));
+        found.flatten().collect()
+    };
+    let shares = |list: &[(&str, Option<f64>)], is_one: fn(&f64) -> bool, why: &str| -> ErrorList {
+        let wrong = list
+            .iter()
+            .filter_map(|(name, value)| Some((name, value.filter(|value| !is_one(value))?)));
+        wrong
+            .map(|(name, value)| Error::invalid(&path.child(name), value, why))
+            .collect()
+    };
+    let mut errors = durations(&[("evictAfterOOMThreshold", config.evict_after_oom_threshold)]);
     if let Some(burst) = config.eviction_rate_burst
         && burst < 0
     {
@@ -809,59 +811,56 @@ fn vertical_pod_autoscaler(config: &VerticalPodAutoscaler, path: &Path) -> Error
             "must be non-negative",
         ));
     }
-    for (name, value) in [
-        ("evictionTolerance", config.eviction_tolerance),
-        ("recommendationMarginFraction", config.recommendation_margin_fraction),
-    ] {
-        if let Some(value) = value
-            && !(0.0..1.0).contains(&value)
-        {
-            errors.push(Error::invalid(
-                &path.child(name),
-                value,
-                "fraction value must be in the range [0, 1)",
-            ));
-        }
-    }
-    for (name, value) in [
-        ("targetCPUPercentile", config.target_cpu_percentile),
-        (
-            "recommendationLowerBoundCPUPercentile",
-            config.recommendation_lower_bound_cpu_percentile,
-        ),
-        (
-            "recommendationUpperBoundCPUPercentile",
-            config.recommendation_upper_bound_cpu_percentile,
-        ),
-        ("targetMemoryPercentile", config.target_memory_percentile),
-        (
-            "recommendationLowerBoundMemoryPercentile",
-            config.recommendation_lower_bound_memory_percentile,
-        ),
-        (
-            "recommendationUpperBoundMemoryPercentile",
-            config.recommendation_upper_bound_memory_percentile,
-        ),
-    ] {
-        if let Some(value) = value
-            && !(0.0..=1.0).contains(&value)
-        {
-            errors.push(Error::invalid(
-                &path.child(name),
-                value,
-                "percentile value must be in the range [0, 1]",
-            ));
-        }
-    }
+    errors.extend(shares(
+        &[
+            ("evictionTolerance", config.eviction_tolerance),
+            ("recommendationMarginFraction", config.recommendation_margin_fraction),
+        ],
+        |value| (0.0..1.0).contains(value),
+        "fraction value must be in the range [0, 1)",
+    ));
+    errors.extend(durations(&[
+        ("updaterInterval", config.updater_interval),
+        ("recommenderInterval", config.recommender_interval),
+    ]));
+    errors.extend(shares(
+        &[
+            ("targetCPUPercentile", config.target_cpu_percentile),
+            (
+                "recommendationLowerBoundCPUPercentile",
+                config.recommendation_lower_bound_cpu_percentile,
+            ),
+            (
+                "recommendationUpperBoundCPUPercentile",
+                config.recommendation_upper_bound_cpu_percentile,
+            ),
+            ("targetMemoryPercentile", config.target_memory_percentile),
+            (
+                "recommendationLowerBoundMemoryPercentile",
+                config.recommendation_lower_bound_memory_percentile,
+            ),
+            (
+                "recommendationUpperBoundMemoryPercentile",
+                config.recommendation_upper_bound_memory_percentile,
+            ),
+        ],
+        |value| (0.0..=1.0).contains(value),
+        "percentile value must be in the range [0, 1]",
+    ));
+    errors.extend(durations(&[
+        ("cpuHistogramDecayHalfLife", config.cpu_histogram_decay_half_life),
+        ("memoryHistogramDecayHalfLife", config.memory_histogram_decay_half_life),
+        ("memoryAggregationInterval", config.memory_aggregation_interval),
+    ]));
     if let Some(count) = config.memory_aggregation_interval_count {
         errors.extend(non_negative(count, &path.child("memoryAggregationIntervalCount")));
     }
+    errors.extend(vpa_feature_gates(&config.feature_gates, &path.child("featureGates")));
+    errors.extend(vpa_max_allowed(&config.max_allowed, &path.child("maxAllowed")));
     if let Some(count) = config.recommender_update_worker_count.filter(|count| *count <= 0) {
         let at = path.child("recommenderUpdateWorkerCount");
         errors.push(Error::invalid(&at, count, "must be greater than 0"));
     }
-    errors.extend(vpa_max_allowed(&config.max_allowed, &path.child("maxAllowed")));
-    errors.extend(vpa_feature_gates(&config.feature_gates, &path.child("featureGates")));
     errors
 }
 

@@ -1,6 +1,6 @@
 //! Maintenance and hibernation, [VAL-M1] – [VAL-M3], [VAL-H1], [VAL-H2].
 
-use gardener_apimachinery::cron::ZonedSchedule;
+use gardener_apimachinery::cron::{ZonedSchedule, location};
 use gardener_apimachinery::field::{Error, ErrorList, Path, go_time_quote};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::jiff::tz::TimeZone;
@@ -8,7 +8,7 @@ use k8s_openapi::jiff::tz::TimeZone;
 use super::super::{MaintenanceTimeWindow, ShootSpec, split_operations};
 use super::{MAINTENANCE_OPERATION, operations, workerless};
 use crate::Duration;
-use crate::validation::{go_json, go_members, shown};
+use crate::validation::{go_json, go_members};
 
 const DAY: i64 = 24 * 3600;
 const NANOSECONDS: i64 = 1_000_000_000;
@@ -204,14 +204,13 @@ pub(super) fn hibernation(meta: &ObjectMeta, spec: &ShootSpec, path: &Path) -> E
                 Ok(_) => seen.push(text),
             }
         }
-        if let Some(location) = schedule.location.as_deref()
-            && !location.is_empty()
-            && TimeZone::get(location).is_err()
+        if let Some(name) = schedule.location.as_deref()
+            && let Err(why) = location(name)
         {
             errors.push(Error::invalid(
                 &path.child("location"),
-                shown(&location),
-                format!("not a valid location: unknown time zone {location}"),
+                name,
+                format!("not a valid location: {why}"),
             ));
         }
     }

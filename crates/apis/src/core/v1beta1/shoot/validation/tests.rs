@@ -326,6 +326,18 @@ fn val_k_components() {
             "evictionHard.memoryAvailable: Invalid value",
         ),
         (
+            json!({"kubelet": {"evictionHard": {"memoryAvailable": "-5%"}}}),
+            "evictionHard.memoryAvailable: Invalid value: \"-5%\": field must be either a valid resource quantity",
+        ),
+        (
+            json!({"kubelet": {"evictionHard": {"memoryAvailable": "5.5%"}}}),
+            "evictionHard.memoryAvailable: Invalid value: \"5.5%\": field must be either a valid resource quantity",
+        ),
+        (
+            json!({"kubelet": {"evictionHard": {"memoryAvailable": "101%"}}}),
+            "evictionHard.memoryAvailable: Invalid value: \"101%\": must not be greater than 100%",
+        ),
+        (
             json!({"kubelet": {"featureGates": {"Nonsense": true}}}),
             "unknown feature gate",
         ),

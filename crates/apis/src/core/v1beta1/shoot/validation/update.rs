@@ -372,7 +372,7 @@ fn dns(spec: &ShootSpec, before: &ShootSpec, path: &Path) -> ErrorList {
                     "removing the primary provider type is not allowed",
                 ));
             }
-            Some(provider) if provider.r#type != primary.r#type => {
+            Some(provider) if primary.r#type.is_some() && provider.r#type != primary.r#type => {
                 errors.push(Error::forbidden(&at, "changing primary provider type is not allowed"));
             }
             Some(_) => {}
@@ -587,12 +587,8 @@ fn node_local_dns(spec: &ShootSpec, before: &ShootSpec, path: &Path) -> ErrorLis
             .and_then(|components| components.node_local_dns.as_ref())
             .is_some_and(|dns| dns.enabled)
     };
-    let ipvs = before
-        .kubernetes
-        .kube_proxy
-        .as_ref()
-        .and_then(|proxy| proxy.mode.as_deref())
-        == Some("IPVS");
+    let proxy = before.kubernetes.kube_proxy.as_ref();
+    let ipvs = proxy.is_some_and(|proxy| proxy.enabled == Some(true) && proxy.mode.as_deref() == Some("IPVS"));
     let bound = before
         .provider
         .workers

@@ -12,7 +12,7 @@ use super::super::{MachineControllerManagerSettings, ShootSpec, Worker};
 use super::{control_planes, kubelet, workerless};
 use crate::Duration;
 use crate::constants::TAINT_CRITICAL_COMPONENTS_NOT_READY;
-use crate::validation::{ca_bundle, go_json, go_struct, invalid_each, is_volume_size, non_negative, shown};
+use crate::validation::{ca_bundle, go_json, go_struct, invalid_each, is_volume_size, non_negative, percentage, shown};
 use crate::versions;
 
 /// The longest name of a pool and of a data volume, in bytes.
@@ -232,18 +232,11 @@ fn volume_name(name: &str, path: &Path) -> ErrorList {
     errors
 }
 
-/// Whether a text is a whole number of percent.
-fn is_percentage(text: &str) -> bool {
-    text.strip_suffix('%')
-        .is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit()))
-}
-
 /// A percentage as its number, or what a number or text says else; 0 for what is neither.
 fn share(value: &IntOrString) -> i64 {
     match value {
         IntOrString::Int(number) => i64::from(*number),
-        IntOrString::String(text) if is_percentage(text) => text.trim_end_matches('%').parse().unwrap_or(i64::MAX),
-        IntOrString::String(text) => text.parse().unwrap_or_default(),
+        IntOrString::String(text) => percentage(text).unwrap_or_else(|| text.parse().unwrap_or_default()),
     }
 }
 
@@ -256,7 +249,7 @@ fn rollout(worker: &Worker, path: &Path) -> ErrorList {
     for (at, value) in given() {
         match value {
             IntOrString::Int(number) => errors.extend(non_negative(*number, at)),
-            IntOrString::String(text) if !is_percentage(text) => errors.push(Error::invalid(
+            IntOrString::String(text) if percentage(text).is_none() => errors.push(Error::invalid(
                 at,
                 shown(value),
                 "must be an integer or percentage (e.g '5%')",
@@ -264,13 +257,12 @@ fn rollout(worker: &Worker, path: &Path) -> ErrorList {
             IntOrString::String(_) => {}
         }
     }
-    if let Some(value @ IntOrString::String(text)) = &worker.max_unavailable
-        && is_percentage(text)
-        && share(value) > 100
+    if let Some(IntOrString::String(text)) = &worker.max_unavailable
+        && percentage(text).is_some_and(|percent| percent > 100)
     {
         errors.push(Error::invalid(
             &unavailable,
-            shown(value),
+            text.as_str(),
             "must not be greater than 100%",
         ));
     }
@@ -305,7 +297,10 @@ fn taints(worker: &Worker, path: &Path) -> ErrorList {
             errors.push(Error::forbidden(&at.child("key"), "taint key is reserved by gardener"));
         }
         let value = taint.value.as_deref().unwrap_or_default();
-        errors.extend(invalid_each(&at.child("value"), value, names::label_value(value)));
+        let wrong = names::label_value(value);
+        if !wrong.is_empty() {
+            errors.push(Error::invalid(&at.child("value"), value, wrong.join(";")));
+        }
         let effect = taint.effect.as_str();
         if effect.is_empty() {
             errors.push(Error::required(&at.child("effect"), ""));
@@ -418,21 +413,19 @@ fn machine_settings(settings: &MachineControllerManagerSettings, worker: &Worker
         ("machineDrainTimeout", settings.machine_drain_timeout),
         ("machineHealthTimeout", settings.machine_health_timeout),
         ("machineCreationTimeout", settings.machine_creation_timeout),
-        ("machinePreserveTimeout", settings.machine_preserve_timeout),
-        (
-            "inPlaceUpdateTimeout",
-            settings.in_place_update_timeout.filter(|_| worker.is_in_place()),
-        ),
     ] {
         errors.extend(duration(value, &path.child(name)));
     }
     if let Some(retries) = settings.max_evict_retries {
         errors.extend(non_negative(retries, &path.child("maxEvictRetries")));
     }
-    if !worker.is_in_place() {
+    let in_place = path.child("inPlaceUpdateTimeout");
+    if worker.is_in_place() {
+        errors.extend(duration(settings.in_place_update_timeout, &in_place));
+    } else {
         if settings.in_place_update_timeout.is_some() {
             errors.push(Error::forbidden(
-                &path.child("inPlaceUpdateTimeout"),
+                &in_place,
                 "can only be set when the update strategy is `AutoInPlaceUpdate` or `ManualInPlaceUpdate`",
             ));
         }
@@ -443,6 +436,10 @@ fn machine_settings(settings: &MachineControllerManagerSettings, worker: &Worker
             ));
         }
     }
+    errors.extend(duration(
+        settings.machine_preserve_timeout,
+        &path.child("machinePreserveTimeout"),
+    ));
     if let Some(preserved) = settings.auto_preserve_failed_machine_max {
         let why = if preserved < 0 {
             "must not be negative"

@@ -6,7 +6,7 @@ mod finalizers;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use gardener_apis::constants::{GARDEN_NAMESPACE, label};
+use gardener_apis::constants::{GARDEN_NAMESPACE, annotation, label};
 use gardener_apis::core::v1::ControllerDeployment;
 use gardener_apis::core::v1beta1::{
     BackupBucket, BackupEntry, ControllerInstallation, ControllerRegistration, Seed, Shoot,
@@ -455,9 +455,15 @@ impl Reconciler {
         let mut labels = owner.labels();
         labels.insert(REGISTRATION_HASH.to_owned(), hash(&registration.spec));
         if let Some(deployment) = &deployment {
+            // what a deployment of the old version says that the new one has no fields for stands in annotations
+            let old_fields = [
+                annotation::CONTROLLER_DEPLOYMENT_TYPE,
+                annotation::CONTROLLER_DEPLOYMENT_PROVIDER_CONFIG,
+            ]
+            .map(|key| deployment.annotations().get(key));
             labels.insert(
                 DEPLOYMENT_HASH.to_owned(),
-                hash(&(&deployment.helm, &deployment.inject_garden_kubeconfig)),
+                hash(&(&deployment.helm, &deployment.inject_garden_kubeconfig, old_fields)),
             );
         }
         let security = registration.annotations().get(POD_SECURITY).cloned();

@@ -143,6 +143,8 @@ fn namespace_name(project: &Project) -> String {
     })
 }
 
+/// The project as the owner of its namespace and what is in there by its configuration. Those hold its deletion up where somebody waits for them,
+/// roles do not.
 pub(crate) fn owner(project: &Project) -> OwnerReference {
     OwnerReference {
         api_version: "core.gardener.cloud/v1beta1".into(),
@@ -150,7 +152,7 @@ pub(crate) fn owner(project: &Project) -> OwnerReference {
         name: project.name_any(),
         uid: project.uid().unwrap_or_default(),
         controller: Some(true),
-        block_owner_deletion: Some(false),
+        block_owner_deletion: Some(true),
     }
 }
 
@@ -182,18 +184,6 @@ impl Reconciler {
         };
         match self.set_up(&project).await {
             Ok(project) => {
-                if project.status.phase.as_deref() != Some("Ready") {
-                    self.tell(
-                        &project,
-                        Severity::Normal,
-                        "NamespaceReconcileSuccessful",
-                        &format!(
-                            "Successfully reconciled namespace {:?} for project",
-                            namespace_name(&project)
-                        ),
-                    )
-                    .await;
-                }
                 self.phase(&project, "Ready").await?;
                 Ok(Action::Done)
             }
@@ -214,6 +204,9 @@ impl Reconciler {
     async fn set_up(&self, project: &Project) -> Result<Project, ReconcileError> {
         let name = namespace_name(project);
         self.namespace(project, &name).await?;
+        let message = format!("Successfully reconciled namespace {name:?} for project");
+        self.tell(project, Severity::Normal, "NamespaceReconcileSuccessful", &message)
+            .await;
         let (project, _) = apply::patch(&self.projects(), project, |project| {
             project.spec.namespace = Some(name.clone())
         })
@@ -337,8 +330,25 @@ impl Reconciler {
         if !apply::has_finalizer(project, finalizer::GARDENER) {
             return Ok(Action::Done);
         }
-        let name = namespace_name(project);
-        let shoots: Api<Shoot> = self.manager.within(&name);
+        // what was made before its name was written goes by its owner
+        if let Some(name) = &project.spec.namespace
+            && let Some(action) = self.give_back(project, name).await?
+        {
+            return Ok(action);
+        }
+        roles::delete(&self.manager.config, project).await?;
+        apply::remove_finalizer(
+            &self.projects(),
+            &self.projects().read(&project.name_any()).await?,
+            finalizer::GARDENER,
+        )
+        .await?;
+        Ok(Action::Done)
+    }
+
+    /// Gives the namespace back when no shoot is in it any more. Answers what is to be done while that is not so.
+    async fn give_back(&self, project: &Project, name: &str) -> Result<Option<Action>, ReconcileError> {
+        let shoots: Api<Shoot> = self.manager.within(name);
         if !shoots
             .list_metadata(&ListParams::default().limit(1))
             .await?
@@ -353,9 +363,9 @@ impl Reconciler {
             )
             .await;
             self.phase(project, "Terminating").await?;
-            return Ok(Action::Done);
+            return Ok(Some(Action::Done));
         }
-        let released = match self.release(project, &name).await {
+        let released = match self.release(project, name).await {
             Ok(released) => released,
             Err(error) => {
                 let message = format!("Failed to release project namespace {name:?}: {error}");
@@ -374,19 +384,12 @@ impl Reconciler {
             )
             .await;
             self.phase(project, "Terminating").await?;
-            return Ok(Action::RequeueAfter(GOING_INTERVAL));
+            return Ok(Some(Action::RequeueAfter(GOING_INTERVAL)));
         }
-        roles::delete(&self.manager.config, project).await?;
-        apply::remove_finalizer(
-            &self.projects(),
-            &self.projects().read(&project.name_any()).await?,
-            finalizer::GARDENER,
-        )
-        .await?;
-        Ok(Action::Done)
+        Ok(None)
     }
 
-    /// Gives the namespace back. Answers whether that is done.
+    /// Releases the namespace. Answers whether that is done.
     async fn release(&self, project: &Project, name: &str) -> Result<bool, ReconcileError> {
         let api: Api<Namespace> = self.manager.all();
         let Some(current) = api.read_opt(name).await? else {

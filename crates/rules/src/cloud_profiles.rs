@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use gardener_apis::core::v1beta1::{
-    CloudProfileSpec, CloudProfileStatus, ExpirableVersionStatus, KubernetesSettings, KubernetesStatus, Limits,
-    MachineImage, MachineImageFlavor, MachineImageStatus, MachineImageVersion, NamespacedCloudProfile,
-    NamespacedCloudProfileSpec, Shoot,
+    CloudProfileSpec, CloudProfileStatus, ExpirableVersionStatus, KubernetesSettings, KubernetesStatus, MachineImage,
+    MachineImageFlavor, MachineImageStatus, MachineImageVersion, NamespacedCloudProfile, NamespacedCloudProfileSpec,
+    Shoot,
 };
 use k8s_openapi::jiff::Timestamp;
 
@@ -80,11 +80,11 @@ pub fn merged(parent: &CloudProfileSpec, child: &NamespacedCloudProfileSpec) -> 
             None => own.clone(),
         });
     }
-    let limit = child.limits.as_ref().and_then(|own| own.max_nodes_total);
-    if let Some(max_nodes_total) = limit.filter(|own| *own > 0) {
-        spec.limits = Some(Limits {
-            max_nodes_total: Some(max_nodes_total),
-        });
+    if let Some(own) = &child.limits {
+        let limits = spec.limits.get_or_insert_default();
+        if let Some(max_nodes_total) = own.max_nodes_total.filter(|own| *own > 0) {
+            limits.max_nodes_total = Some(max_nodes_total);
+        }
     }
     default_architectures(&mut spec);
     spec

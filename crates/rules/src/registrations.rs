@@ -268,7 +268,14 @@ pub fn required(landscape: &Landscape<'_>) -> BTreeSet<KindType> {
         hosted
             .0
             .extend(required_of_shoot(shoot, Some(seed), landscape.registrations));
-        for dns in seed.spec.dns.internal.iter().chain(&seed.spec.dns.defaults) {
+        // of the domains that the seed offers only those count that somebody uses
+        let domain = shoot.spec.dns.as_ref().and_then(|dns| dns.domain.as_deref());
+        let is_below = |offered: &str| {
+            let stem = domain.and_then(|domain| domain.strip_suffix(offered));
+            stem.is_some_and(|stem| stem.ends_with('.'))
+        };
+        let default = seed.spec.dns.defaults.iter().find(|own| is_below(&own.domain));
+        for dns in seed.spec.dns.internal.iter().chain(default) {
             hosted.need("DNSRecord", &dns.r#type);
         }
     }
@@ -279,9 +286,6 @@ pub fn required(landscape: &Landscape<'_>) -> BTreeSet<KindType> {
         }
         for kind in PROVIDER_KINDS {
             itself.need(kind, &seed.spec.provider.r#type);
-        }
-        if let Some(backup) = &seed.spec.backup {
-            itself.need("BackupBucket", &backup.provider);
         }
         for own_type in extension_types(&seed.spec.extensions, landscape.registrations, "seed", false) {
             itself.need("Extension", &own_type);
@@ -456,6 +460,30 @@ mod tests {
                 .unwrap_err()
                 .starts_with("need to install an extension controller for")
         );
+    }
+
+    #[test]
+    fn ext_101_only_the_default_domain_that_is_used_counts() {
+        let mut seed = seed();
+        seed.spec.dns = serde_json::from_value(serde_json::json!({
+            "internal": {"type": "inner", "domain": "i.example"},
+            "defaults": [{"type": "one", "domain": "a.example"}, {"type": "two", "domain": "b.example"}],
+        }))
+        .unwrap();
+        for (domain, types) in [
+            (Some("x.p.b.example"), vec!["inner", "two"]),
+            (Some("b.example"), vec!["inner"]),
+            (Some("x.own.example"), vec!["inner"]),
+            (None, vec!["inner"]),
+        ] {
+            let mut shoot = Shoot::default();
+            shoot.spec.seed_name = Some("s".into());
+            shoot.spec.dns = serde_json::from_value(serde_json::json!({"domain": domain})).unwrap();
+            let needed = required(&landscape(&seed, &[&shoot], &[]));
+            let dns = needed.iter().filter(|(kind, _)| kind == "DNSRecord");
+            let found: Vec<&str> = dns.map(|(_, own_type)| own_type.as_str()).collect();
+            assert_eq!(found, types, "{domain:?}");
+        }
     }
 
     #[test]

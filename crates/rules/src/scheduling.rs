@@ -331,7 +331,7 @@ fn candidates<'a>(shoot: &Shoot, seeds: Vec<&'a Seed>, shoots: &[Shoot]) -> Resu
             let bodies: Vec<String> = network_errors.iter().map(Error::body).collect();
             reasons.insert(
                 name(seed).to_owned(),
-                format!("invalid networks: [{}]", bodies.join(", ")),
+                format!("invalid networks: [{}]", bodies.join(" ")),
             );
         } else if !tolerated(&seed.spec.taints, &shoot.spec.tolerations) {
             reasons.insert(

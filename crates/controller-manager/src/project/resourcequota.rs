@@ -1,4 +1,5 @@
-//! Quotas of projects' namespaces have room for what Gardener puts there for each shoot [GCM-5]. How much is decided in `rules::projects::quota`.
+//! Quotas of projects' namespaces, whoever made them, have room for what Gardener puts there for each shoot [GCM-5]. How much is decided in
+//! `rules::projects::quota`.
 
 use gardener_apis::core::v1beta1::{Project, Shoot};
 use gardener_controller::{Action, Change, Informer, ObjectRef, Queue, Read, apply};
@@ -7,7 +8,7 @@ use k8s_openapi::api::core::v1::ResourceQuota;
 use kube::api::ListParams;
 use kube::{Api, ResourceExt};
 
-use super::{BY_NAMESPACE, QUOTA};
+use super::BY_NAMESPACE;
 use crate::Manager;
 use crate::manager::{ReconcileError, or_gone};
 
@@ -23,7 +24,7 @@ pub(super) async fn run(manager: &Manager, projects: &Informer<Project>) {
             Change::Applied { old: None, .. } => true,
             Change::Deleted(_) => false,
         },
-        |quota| (quota.name_any() == QUOTA).then(|| ObjectRef::of(quota)),
+        |quota| Some(ObjectRef::of(quota)),
     );
     // a quota may be seen before its project has told its namespace
     let known = quotas.clone();
@@ -33,10 +34,10 @@ pub(super) async fn run(manager: &Manager, projects: &Informer<Project>) {
             Change::Applied { old, new } => old.as_ref().is_none_or(|old| old.spec.namespace != new.spec.namespace),
             Change::Deleted(_) => false,
         },
-        move |project| {
-            let namespace = project.spec.namespace.clone()?;
-            let place = ObjectRef::new(namespace, QUOTA);
-            known.get(&place).map(|_| place)
+        move |project| -> Vec<ObjectRef> {
+            let namespace = project.spec.namespace.iter();
+            let quotas = namespace.flat_map(|namespace| known.list_namespace(namespace));
+            quotas.map(|quota| ObjectRef::of(&*quota)).collect()
         },
     );
     tokio::join!(projects.synced(), quotas.synced());

@@ -7,7 +7,7 @@ use gardener_apis::core::v1beta1::{Project, ProjectMember};
 use gardener_controller::Read;
 use gardener_controller::apply;
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, PolicyRule, RoleBinding, RoleRef, Subject};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube::{Api, ResourceExt};
 
 use super::{own_by, owner};
@@ -122,7 +122,10 @@ fn metadata(project: &Project, name: String, namespace: Option<&str>, role: &str
         name: Some(name),
         namespace: namespace.map(str::to_owned),
         labels: Some(labels),
-        owner_references: Some(vec![owner(project)]),
+        owner_references: Some(vec![OwnerReference {
+            block_owner_deletion: Some(false),
+            ..owner(project)
+        }]),
         ..ObjectMeta::default()
     }
 }
@@ -295,12 +298,20 @@ async fn delete_stale_extension_roles(
 /// Removes the cluster-wide roles and bindings of a project that goes. Those in its namespace go with it, or by their owner.
 pub(super) async fn delete(config: &Config, project: &Project) -> Result<(), ReconcileError> {
     let selector = kube::api::ListParams::default().labels(&format!("{}={}", label::PROJECT_NAME, project.name_any()));
+    // others may have labelled theirs likewise
+    let is_own = |owners: &[OwnerReference]| {
+        owners
+            .iter()
+            .any(|owner| Some(&owner.uid) == project.metadata.uid.as_ref())
+    };
     let roles: Api<ClusterRole> = Api::all(config.garden.clone());
-    for role in roles.read_list(&selector).await? {
+    let found = roles.read_list(&selector).await?;
+    for role in found.iter().filter(|role| is_own(role.owner_references())) {
         apply::delete(&roles, &role.name_any()).await?;
     }
     let bindings: Api<ClusterRoleBinding> = Api::all(config.garden.clone());
-    for binding in bindings.read_list(&selector).await? {
+    let found = bindings.read_list(&selector).await?;
+    for binding in found.iter().filter(|binding| is_own(binding.owner_references())) {
         apply::delete(&bindings, &binding.name_any()).await?;
     }
     Ok(())

@@ -11,7 +11,7 @@ use crate::Manager;
 use crate::manager::{ReconcileError, or_gone};
 
 /// How soon a seed that is not ready is looked at again.
-const UNREADY_INTERVAL: Duration = Duration::from_secs(5);
+const INTERVAL: Duration = Duration::from_secs(5);
 
 /// Whether the constraint is told although it is not asked for any longer.
 fn is_told_in_vain(shoot: &Shoot) -> bool {
@@ -72,8 +72,9 @@ async fn reconcile(manager: &Manager, key: &ObjectRef) -> Result<Action, Reconci
     });
     or_gone(written.await)?;
     Ok(match found {
-        Destination::Unready(_) => Action::RequeueAfter(UNREADY_INTERVAL),
-        Destination::InDeletion | Destination::Ready => Action::Done,
+        // a seed that is ready may cease to be so before the shoot has left
+        Destination::Unready(_) | Destination::Ready => Action::RequeueAfter(INTERVAL),
+        Destination::InDeletion => Action::Done,
     })
 }
 

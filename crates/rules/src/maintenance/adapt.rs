@@ -36,19 +36,27 @@ pub(super) fn obsolete_fields(plan: &mut Plan, before: &str, around: &Surroundin
 
 fn up_to_33(shoot: &mut Shoot) -> Vec<String> {
     let mut messages = Vec::new();
+    let mut unset = |field: &str, instead: &str| {
+        let until = "can no longer be enabled for Shoot clusters using Kubernetes version 1.33+";
+        messages.push(format!(
+            "{field} is set to nil. Reason: The field was deprecated in favour of {instead} and {until}"
+        ));
+    };
     let kubernetes = &mut shoot.spec.kubernetes;
     if let Some(manager) = &mut kubernetes.kube_controller_manager
         && manager.pod_eviction_timeout.take().is_some()
     {
-        messages.push(
-            ".spec.kubernetes.kubeControllerManager.podEvictionTimeout is set to nil. Reason: The field has no effect and is forbidden for Kubernetes versions >= 1.33, tolerations of pods decide".to_owned(),
+        unset(
+            ".spec.kubernetes.kubeControllerManager.podEvictionTimeout",
+            "`spec.kubernetes.kubeAPIServer.defaultNotReadyTolerationSeconds` and `spec.kubernetes.kubeAPIServer.defaultUnreachableTolerationSeconds`",
         );
     }
     if let Some(autoscaler) = &mut kubernetes.cluster_autoscaler
         && autoscaler.max_empty_bulk_delete.take().is_some()
     {
-        messages.push(
-            ".spec.kubernetes.clusterAutoscaler.maxEmptyBulkDelete is set to nil. Reason: The field is forbidden for Kubernetes versions >= 1.33, maxScaleDownParallelism takes its place".to_owned(),
+        unset(
+            ".spec.kubernetes.clusterAutoscaler.maxEmptyBulkDelete",
+            "`.spec.kubernetes.clusterAutoscaler.maxScaleDownParallelism`",
         );
     }
     messages
@@ -56,44 +64,47 @@ fn up_to_33(shoot: &mut Shoot) -> Vec<String> {
 
 fn up_to_35(shoot: &mut Shoot) -> Vec<String> {
     let mut messages = Vec::new();
-    let mut removed = |field: &str, why: &str| {
-        let since = "is forbidden for Kubernetes versions >= 1.35";
-        messages.push(format!("{field} was removed. Reason: The field {since}{why}"));
-    };
+    let mut removed = |field: &str, why: &str| messages.push(format!("{field} was removed. Reason: {why}"));
+    let unsupported = "The field is no longer supported for Shoot clusters using Kubernetes version 1.35+";
     let spec = &mut shoot.spec;
-    if let Some(server) = &mut spec.kubernetes.kube_api_server {
-        if server.enable_anonymous_authentication.take().is_some() {
-            removed(
-                ".spec.kubernetes.kubeAPIServer.enableAnonymousAuthentication",
-                ", structured authentication takes its place",
-            );
-        }
-        if let Some(sizes) = &mut server.watch_cache_sizes
-            && sizes.default.take().is_some()
-        {
-            removed(
-                ".spec.kubernetes.kubeAPIServer.watchCacheSizes.default",
-                ", the size is found automatically",
-            );
-        }
+    let kubernetes = &mut spec.kubernetes;
+    if let Some(server) = &mut kubernetes.kube_api_server
+        && server.enable_anonymous_authentication.take().is_some()
+    {
+        removed(
+            ".spec.kubernetes.kubeAPIServer.enableAnonymousAuthentication",
+            unsupported,
+        );
     }
-    if let Some(scheduler) = &mut spec.kubernetes.kube_scheduler
+    if let Some(scheduler) = &mut kubernetes.kube_scheduler
         && scheduler.kube_max_pd_vols.take().is_some()
     {
         removed(
             ".spec.kubernetes.kubeScheduler.kubeMaxPDVols",
-            ", CSI drivers tell their limits",
+            "kubeMaxPDVols is deprecated and not respected by the kube-scheduler",
+        );
+    }
+    let sizes = kubernetes
+        .kube_api_server
+        .as_mut()
+        .map(|own| &mut own.watch_cache_sizes);
+    if let Some(Some(sizes)) = sizes
+        && sizes.default.take().is_some()
+    {
+        removed(
+            ".spec.kubernetes.kubeAPIServer.watchCacheSizes.default",
+            "the default size configuration is deprecated and not respected by the kube-apiserver",
         );
     }
     if spec.addons.take().is_some() {
-        removed(".spec.addons", "");
+        removed(
+            ".spec.addons",
+            "addons are not supported anymore for Kubernetes versions 1.35+",
+        );
     }
     for (i, provider) in spec.dns.iter_mut().flat_map(|dns| &mut dns.providers).enumerate() {
         if provider.secret_name.take().is_some() {
-            removed(
-                &format!(".spec.dns.providers[{i}].secretName"),
-                ", credentialsRef takes its place",
-            );
+            removed(&format!(".spec.dns.providers[{i}].secretName"), unsupported);
         }
     }
     messages
@@ -164,7 +175,7 @@ fn migrate_binding(plan: &mut Plan, around: &Surroundings<'_>) -> Option<String>
     spec.secret_binding_name = None;
     spec.credentials_binding_name = Some(chosen);
     Some(
-        ".spec.secretBindingName was migrated to .spec.credentialsBindingName. Reason: The field secretBindingName is forbidden for Kubernetes versions >= 1.34".to_owned(),
+        ".spec.secretBindingName was migrated to .spec.credentialsBindingName. Reason: SecretBinding is deprecated and can no longer be used for Shoot clusters using Kubernetes version 1.34+".to_owned(),
     )
 }
 
@@ -254,7 +265,7 @@ pub(super) fn nginx_ingress(plan: &mut Plan) {
     {
         nginx.enabled = false;
         plan.report.messages.push(
-            ".spec.addons.nginxIngress.enabled is set to false. Reason: The nginx ingress addon is not offered any more"
+            ".spec.addons.nginxIngress was disabled. Reason: nginx ingress addon disallowed by landscape operator"
                 .to_owned(),
         );
     }

@@ -342,8 +342,8 @@ fn ver_82_each_field_goes_at_its_version() {
         told,
         [
             ".spec.kubernetes.kubeAPIServer.enableAnonymousAuthentication was removed",
-            ".spec.kubernetes.kubeAPIServer.watchCacheSizes.default was removed",
             ".spec.kubernetes.kubeScheduler.kubeMaxPDVols was removed",
+            ".spec.kubernetes.kubeAPIServer.watchCacheSizes.default was removed",
             ".spec.addons was removed",
             ".spec.dns.providers[1].secretName was removed",
             ".spec.dns.providers[2].secretName was removed",

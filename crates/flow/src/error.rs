@@ -64,9 +64,14 @@ impl fmt::Display for TaskError {
 }
 
 // `TaskError` is not itself an `Error`: that is what lets all errors convert into it.
-impl<E: std::error::Error> From<E> for TaskError {
+impl<E: std::error::Error + 'static> From<E> for TaskError {
     fn from(error: E) -> Self {
-        Self::new(error.to_string())
+        let any: &(dyn std::error::Error + 'static) = &error;
+        Self::new(match any.downcast_ref() {
+            // people read this: the whole object around the message is not for them
+            Some(kube::Error::Api(status)) => status.message.clone(),
+            _ => error.to_string(),
+        })
     }
 }
 

@@ -9,14 +9,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gardener_apis::core::v1beta1::{Condition, LastOperation, Shoot};
+use gardener_apis::extensions::v1alpha1::Cluster;
 use gardener_controller::apply as patching;
 use gardener_controller::conditions::{self, Update, status};
 use gardener_controller::{Action, Change, Controller, Informer, ObjectRef, Queue, RateLimit, Read};
 use gardener_rules::care::{Finding, next_look, status_of_failure};
-use gardener_rules::constraints::ALL as ALL_CONSTRAINTS;
+use gardener_rules::constraints::{ALL as ALL_CONSTRAINTS, is_pardoned};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::SignedDuration;
 use kube::{Api, ResourceExt};
+use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
 use crate::Config;
@@ -51,6 +53,8 @@ pub(crate) enum Failed {
     Api(#[from] kube::Error),
     #[error(transparent)]
     Write(#[from] patching::ApplyError),
+    #[error("the Cluster object in the seed tells of a shoot that cannot be read: {0}")]
+    Cluster(serde_json::Error),
 }
 
 fn last_state(shoot: &Shoot) -> (&str, &str) {
@@ -116,18 +120,23 @@ async fn reconcile(config: &Config, key: &ObjectRef) -> Result<Action, Failed> {
         Some(seed) if seed != config.seed_name => return Ok(Action::Done),
         Some(_) => {}
     }
-    let wanted: Vec<&str> = ALL
-        .into_iter()
-        .filter(|kind| *kind != NODES || !shoot.spec.provider.workers.is_empty())
-        .collect();
+    let garden = shoot;
+    let now = config.clock.time();
+    let shoot = match rolled_out(config, &garden).await {
+        Ok(shoot) => shoot,
+        Err(why) => {
+            not_checked(&api, &garden, &now).await?;
+            return Err(why);
+        }
+    };
+    let wanted: Vec<&str> = kinds(&shoot);
     let server = match is_hibernated(&shoot) {
         true => ApiServer::Rests,
         false => ApiServer::look(config, &namespace(&shoot)).await,
     };
     let verdicts = checks::all(config, &shoot, &wanted, &server).await;
-    let now = config.clock.time();
     let old = &shoot.status.conditions;
-    let news: Vec<Condition> = verdicts
+    let mut news: Vec<Condition> = verdicts
         .into_iter()
         .map(|(kind, verdict)| {
             let before = conditions::get_or_init(old, kind, &now);
@@ -141,9 +150,11 @@ async fn reconcile(config: &Config, key: &ObjectRef) -> Result<Action, Failed> {
             }
         })
         .collect();
-    let restrictions = constraints::all(config, &shoot, &server).await;
+    let mut restrictions = constraints::all(config, &shoot, &server).await;
     let is_fine = news.iter().all(|one| one.status == status::TRUE);
-    patching::patch_status(&api, &shoot, |shoot| {
+    pardon(&shoot, &mut news, &now);
+    pardon(&shoot, &mut restrictions, &now);
+    patching::patch_status(&api, &garden, |shoot| {
         let list = std::mem::take(&mut shoot.status.conditions);
         shoot.status.conditions = conditions::build(list, news.clone(), &ALL);
         let list = std::mem::take(&mut shoot.status.constraints);
@@ -154,6 +165,61 @@ async fn reconcile(config: &Config, key: &ObjectRef) -> Result<Action, Failed> {
     let last = shoot.status.last_operation.as_ref();
     let next = next_look(is_fine, last, config.clock.now(), period);
     Ok(Action::RequeueAfter(next))
+}
+
+/// The conditions that a shoot has.
+fn kinds(shoot: &Shoot) -> Vec<&'static str> {
+    let kinds = ALL.into_iter();
+    let has_workers = !shoot.spec.provider.workers.is_empty();
+    kinds.filter(|kind| *kind != NODES || has_workers).collect()
+}
+
+/// The shoot as it was rolled out last: with the specification that the seed knows, which may lag behind the garden's [ST-41].
+async fn rolled_out(config: &Config, garden: &Shoot) -> Result<Shoot, Failed> {
+    let clusters: Api<Cluster> = Api::all(config.seed.clone());
+    let cluster = clusters.read(&namespace(garden)).await?;
+    let known = Shoot::deserialize(&cluster.spec.shoot).map_err(Failed::Cluster)?;
+    Ok(Shoot {
+        spec: known.spec,
+        ..garden.clone()
+    })
+}
+
+/// Tells that nothing can be told of a shoot.
+async fn not_checked(api: &Api<Shoot>, shoot: &Shoot, now: &Time) -> Result<(), Failed> {
+    let why = "Precondition failed: operation could not be initialized";
+    let unknown = |old: &[Condition], kinds: &[&str]| -> Vec<Condition> {
+        let all = kinds.iter().map(|kind| conditions::get_or_init(old, kind, now));
+        all.map(|before| conditions::with(&before, status::UNKNOWN, "ConditionCheckError", why, now))
+            .collect()
+    };
+    let news = unknown(&shoot.status.conditions, &kinds(shoot));
+    let restrictions = unknown(&shoot.status.constraints, &ALL_CONSTRAINTS);
+    patching::patch_status(api, shoot, |shoot| {
+        let list = std::mem::take(&mut shoot.status.conditions);
+        shoot.status.conditions = conditions::build(list, news.clone(), &ALL);
+        let list = std::mem::take(&mut shoot.status.constraints);
+        shoot.status.constraints = conditions::build(list, restrictions.clone(), &ALL_CONSTRAINTS);
+    })
+    .await?;
+    Ok(())
+}
+
+/// Lets what fails only progress while the shoot is still coming to be, or about to go [ST-70].
+fn pardon(shoot: &Shoot, checked: &mut [Condition], now: &Time) {
+    if !is_pardoned(shoot.status.last_operation.as_ref(), &shoot.status.last_errors) {
+        return;
+    }
+    for own in checked.iter_mut().filter(|own| own.status == status::FALSE) {
+        let before = own.clone();
+        let codes: Vec<&str> = before.codes.iter().map(String::as_str).collect();
+        let update = Update {
+            status: Some(status::PROGRESSING),
+            codes: &codes,
+            ..Update::default()
+        };
+        *own = conditions::updated(&before, &update, now);
+    }
 }
 
 /// What a finding makes of a condition: it fails, or progresses for as long as `threshold` and the last operation allow.

@@ -18,7 +18,7 @@ use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::api::ListParams;
-use kube::{Api, ResourceExt};
+use kube::{Api, Client, ResourceExt};
 use tokio::sync::Notify;
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
@@ -63,12 +63,24 @@ pub(crate) async fn renew_lease(config: Config, seeds: Informer<Seed>, stop: Can
                 tick.reset_immediately();
             }
             tick.tick().await;
+            // who cannot reach the seed does not say that all is well
+            if let Err(error) = is_alive(&config.seed).await {
+                tracing::warn!(%error, "the seed's API server does not answer that it is well");
+                continue;
+            }
             if let Err(error) = renew(&config).await {
                 tracing::warn!(%error, "cannot renew the seed's lease");
             }
         }
     };
     stop.run_until_cancelled(renewing).await;
+}
+
+/// Whether the seed's API server says that it is well [ST-75].
+async fn is_alive(seed: &Client) -> Result<(), kube::Error> {
+    let request = http::Request::get("/healthz").body(Vec::new());
+    let request = request.map_err(kube::Error::HttpError)?;
+    seed.request_text(request).await.map(drop)
 }
 
 async fn renew(config: &Config) -> Result<(), Failed> {

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use gardener_apis::constants::{finalizer, label};
 use gardener_apis::core::v1beta1::{Project, Seed, Shoot};
-use gardener_controller::apply::has_finalizer;
+use gardener_controller::apply::{has_finalizer, remove_finalizer};
 use gardener_controller::events::{Recorder, Severity};
 use gardener_controller::reference::object_reference;
 use gardener_controller::{Action, Change, Controller, Informer, ObjectRef, Queue, RateLimit, Read};
@@ -168,6 +168,9 @@ impl Reconciler {
         match shoot_operation::decide(&shoot, &seed, &self.policy(), self.config.clock.now()) {
             Decision::Reconcile => {}
             Decision::OnlySyncCluster => {
+                if shoot.status.last_operation.is_none() {
+                    operation::mark_pending(&self.config, &shoot).await?;
+                }
                 if !shoot.status.technical_id.is_empty() {
                     botanist::sync_cluster_of(&self.config, &shoot, &seed).await?;
                 }
@@ -176,12 +179,21 @@ impl Reconciler {
             Decision::NotNow(reason) => {
                 tracing::debug!(shoot = %key, reason, "not now");
                 if shoot.status.last_operation.is_none() {
-                    operation::mark_pending(&self.config, &shoot, reason).await?;
+                    operation::mark_pending(&self.config, &shoot).await?;
                 }
                 return Ok(self.later(&shoot));
             }
         }
-        let kind = shoot_operation::operation_type(&shoot);
+        let kind = match shoot.in_deletion() {
+            // who goes need not go elsewhere first [ST-121]
+            true => OperationType::Delete,
+            false => shoot_operation::operation_type(&shoot),
+        };
+        if kind == OperationType::Delete && shoot.status.uid.is_empty() {
+            // nothing was ever made of it [DEL-1]
+            remove_finalizer(&api, &shoot, finalizer::GARDENER).await?;
+            return Ok(Action::Done);
+        }
         if let Err(why) = shoot_operation::seed_gate(&seed, &self.config.identity) {
             self.waiting.lock().insert(key.clone());
             operation::mark_blocked(&self.config, &shoot, kind, &why).await?;
@@ -196,30 +208,28 @@ impl Reconciler {
             return Ok(Action::Done);
         }
         let project = project_of(&self.config, &key.namespace).await?;
-        let shoot = operation::start(&self.config, shoot, &project, kind).await?;
+        let operation::Started { shoot, unsupported } = operation::start(&self.config, shoot, &project, kind).await?;
+        for own in unsupported {
+            let message = format!("Operation {own:?} is not supported by this gardenlet, and was not begun");
+            self.event(&shoot, Severity::Warning, "OperationNotSupported", &message)
+                .await;
+        }
         let (started, done, failed) = match kind {
             OperationType::Delete => ("Deleting", "Deleted", "DeleteError"),
             _ => ("Reconciling", "Reconciled", "ReconcileError"),
         };
-        self.event(
-            &shoot,
-            Severity::Normal,
-            started,
-            &format!(
-                "{} Shoot cluster",
-                if kind == OperationType::Delete {
-                    "Deleting"
-                } else {
-                    "Reconciling"
-                }
-            ),
-        )
-        .await;
+        // a restoration has the reasons of a reconciliation
+        let (doing, did) = match kind {
+            OperationType::Restore => ("Restoring", "Restored"),
+            _ => (started, done),
+        };
+        let message = format!("{doing} Shoot cluster");
+        self.event(&shoot, Severity::Normal, started, &message).await;
         let ran = operation::run(&self.config, shoot.clone(), project, seed, kind, &self.stop).await;
         match ran {
             Ok(finished) => {
-                self.event(&shoot, Severity::Normal, done, kind.success_description())
-                    .await;
+                let message = format!("{did} Shoot cluster");
+                self.event(&shoot, Severity::Normal, done, &message).await;
                 Ok(finished.map_or(Action::Done, |shoot| self.later(&shoot)))
             }
             Err(error) => {

@@ -12,6 +12,7 @@ use std::time::Duration;
 use gardener_apis::core::v1beta1::{Gardener, Seed};
 use gardener_gardenlet::{Config, Settings};
 use kube::ResourceExt;
+use kube::core::DynamicObject;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use world::{OneShoot, World, dynamic};
@@ -490,7 +491,14 @@ async fn cp_80_81_92_credentials_are_rotated_once() {
     let all = "rotate-ssh-keypair;rotate-observability-credentials;rotate-etcd-encryption-key;rotate-ca-start";
     let prepared = landscape.reconcile(Some(all), "one").await;
     let left = &prepared["metadata"]["annotations"]["gardener.cloud/operation"];
-    assert_eq!(left, "rotate-ca-start", "what is handled goes [CP-15]");
+    assert_eq!(*left, Value::Null, "what is handled goes [CP-15]");
+    let events = dynamic(&landscape.world.client("garden"), "", "v1", "Event", Some("garden-dev"));
+    let told = events.list(&Default::default()).await.unwrap();
+    let unsupported = |event: &&DynamicObject| event.data["reason"] == "OperationNotSupported";
+    let told: Vec<_> = told.items.iter().filter(unsupported).collect();
+    assert_eq!(told.len(), 1, "what cannot be handled is told, and goes too");
+    let message = told[0].data["message"].as_str().unwrap();
+    assert!(message.contains("rotate-ca-start"), "{message}");
     let rotation = prepared["status"]["credentials"]["rotation"].clone();
     for one in ["sshKeypair", "observability"] {
         let (begun, ended) = (

@@ -1,6 +1,8 @@
 //! The life of a shoot, told in virtual time: create, hibernate, wake up, scale, delete.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // helpers of tests
 
+#[path = "shoot_story/cleaning.rs"]
+mod cleaning;
 #[path = "shoot_story/versions.rs"]
 mod versions;
 

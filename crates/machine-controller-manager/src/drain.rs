@@ -101,25 +101,33 @@ fn hopeless<'a>(pod: &Pod, budgets: &'a [PodDisruptionBudget]) -> Option<&'a Pod
     })
 }
 
-/// Cordons the node and says why it goes [MCH-102].
-async fn announce(shared: &Shared, machine: &Machine, node: &Node) -> Result<(), Error> {
+/// Why a machine goes, as its node tells it: reason and message [MCH-102].
+pub(crate) type Because = (&'static str, &'static str);
+/// It failed. Only known as its deletion begins; what its node says stays.
+pub(crate) const FAILED: Because = ("Unhealthy", "Machine Controller is terminating failed machine");
+const NOT_NEEDED: Because = ("ScaleDown", "Machine Controller is scaling down machine");
+
+/// The node of a machine, if it has one.
+async fn node_of(shared: &Shared, machine: &Machine) -> Result<Option<Node>, Error> {
+    let nodes: Api<Node> = Api::all(shared.config.target.clone());
+    match machine.labels().get(key::NODE) {
+        Some(name) => Ok(nodes.read_opt(name).await?),
+        None => Ok(None),
+    }
+}
+
+/// Has the node of a machine say why it goes, unless it says so already.
+pub(crate) async fn tell(shared: &Shared, machine: &Machine, because: Because) -> Result<(), Error> {
+    match node_of(shared, machine).await? {
+        Some(node) => tell_by(shared, &node, because).await,
+        None => Ok(()),
+    }
+}
+
+async fn tell_by(shared: &Shared, node: &Node, (reason, message): Because) -> Result<(), Error> {
     let api: Api<Node> = Api::all(shared.config.target.clone());
     let now = shared.config.clock.time();
-    let (node, _) = apply::patch(&api, node, |node| {
-        node.spec.get_or_insert_default().unschedulable = Some(true);
-    })
-    .await?;
-    let failed = machine.status.last_operation.as_ref().is_some_and(|last| {
-        last.description
-            .as_deref()
-            .is_some_and(|text| text.contains("failed machine"))
-    });
-    let (reason, message) = if failed {
-        ("Unhealthy", "Machine Controller is terminating failed machine")
-    } else {
-        ("ScaleDown", "Machine Controller is scaling down machine")
-    };
-    apply::patch_status(&api, &node, |node| {
+    apply::patch_status(&api, node, |node| {
         let conditions = node.status.get_or_insert_default().conditions.get_or_insert_default();
         if conditions.iter().any(|condition| condition.type_ == "Terminating") {
             return;
@@ -137,19 +145,26 @@ async fn announce(shared: &Shared, machine: &Machine, node: &Node) -> Result<(),
     Ok(())
 }
 
+/// Cordons a node; no pod is to come any more.
+async fn cordon(shared: &Shared, node: &Node) -> Result<(), Error> {
+    let api: Api<Node> = Api::all(shared.config.target.clone());
+    apply::patch(&api, node, |node| {
+        node.spec.get_or_insert_default().unschedulable = Some(true);
+    })
+    .await?;
+    Ok(())
+}
+
 pub(crate) async fn drain(shared: &Shared, machine: &Machine) -> Result<Outcome, Error> {
-    let Some(name) = machine.labels().get(key::NODE) else {
-        return Ok(Outcome::Done { forced: false });
-    };
-    let nodes: Api<Node> = Api::all(shared.config.target.clone());
-    let Some(node) = nodes.read_opt(name).await? else {
+    let Some(node) = node_of(shared, machine).await? else {
         return Ok(Outcome::Done { forced: false });
     };
     let forced = is_forced(machine, &node, shared.config.clock.now());
-    announce(shared, machine, &node).await?;
+    tell_by(shared, &node, NOT_NEEDED).await?;
+    cordon(shared, &node).await?;
     let all: Api<Pod> = Api::all(shared.config.target.clone());
     let listed = all
-        .read_list(&ListParams::default().fields(&format!("spec.nodeName={name}")))
+        .read_list(&ListParams::default().fields(&format!("spec.nodeName={}", node.name_any())))
         .await?;
     let pods: Vec<Pod> = listed.into_iter().filter(is_drained).collect();
     let results = if forced {

@@ -1,7 +1,7 @@
 //! The Machine controller: makes the machine, watches its node, takes it away [MCH-80]–[MCH-88].
 
 mod creation;
-mod deletion;
+pub(crate) mod deletion;
 
 use std::time::Duration;
 

@@ -10,6 +10,7 @@ use gardener_rules::machines::{FINALIZER, key, phase};
 use kube::api::PostParams;
 use kube::{Api, Resource, ResourceExt};
 
+use crate::machine::deletion::FAILED_MACHINE;
 use crate::{Error, Shared, owned};
 
 pub(crate) async fn reconcile(shared: &Shared, key: &ObjectRef) -> Result<Action, Error> {
@@ -126,14 +127,7 @@ pub(crate) async fn delete(shared: &Shared, machine: &Machine) -> Result<(), Err
             preserve_expiry_time: None,
         });
         machine.status.last_operation = Some(MachineStatusLastOperation {
-            description: Some(
-                if failed {
-                    "Deletion of a failed machine"
-                } else {
-                    "Deletion"
-                }
-                .to_owned(),
-            ),
+            description: Some(if failed { FAILED_MACHINE } else { "Deletion" }.to_owned()),
             error_code: None,
             last_update_time: Some(now.clone()),
             state: Some("Processing".to_owned()),

@@ -1,5 +1,5 @@
 //! gardener-resource-manager: keeps objects in a target cluster as `ManagedResource`s in a source cluster say, tells how healthy they are, and
-//! keeps tokens for service accounts of the target. In shoots it approves the certificates of nodes and opens nodes whose critical components run.
+//! keeps tokens for service accounts of the target, and removes what nothing names any more. In shoots it approves the certificates of nodes and opens nodes whose critical components run.
 //!
 //! Source and target are clients; which clusters they lead to is not known here. Decisions are in [`source`], [`merge`], [`order`] and `rules`
 //! (`health`, `csr_approval`, `critical_components`); the controllers gather, decide and apply.
@@ -7,6 +7,7 @@
 
 mod csr_approver;
 mod followed;
+mod garbage_collector;
 mod health;
 mod managed_resource;
 mod mapper;
@@ -79,8 +80,9 @@ pub async fn run(config: Config, stop: CancellationToken) {
     let tokens = token_requestor::run(config.clone(), stop.clone());
     let requests = csr_approver::run(config.clone(), stop.clone());
     let nodes = node_critical_components::run(config.clone(), stop.clone());
+    let garbage = garbage_collector::run(config.clone(), stop.clone());
     let resources = managed_resource::run(config, stop);
-    tokio::join!(tokens, requests, nodes, resources);
+    tokio::join!(tokens, requests, nodes, garbage, resources);
 }
 
 #[cfg(test)]

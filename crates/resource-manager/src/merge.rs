@@ -17,7 +17,7 @@ pub const MANAGED_BY: &str = "resources.gardener.cloud/managed-by";
 /// Its value.
 pub const MANAGED_BY_VALUE: &str = "gardener";
 /// Annotations with this prefix keep referenced objects from being collected.
-const REFERENCE_PREFIX: &str = "reference.resources.gardener.cloud/";
+pub(crate) const REFERENCE_PREFIX: &str = "reference.resources.gardener.cloud/";
 
 /// How a ManagedResource wants its objects merged.
 #[derive(Clone, Debug, Default)]

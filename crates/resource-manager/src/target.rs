@@ -24,7 +24,7 @@ const KEEP: &str = "resources.gardener.cloud/keep-object";
 const DELETE_ON_INVALID: &str = "resources.gardener.cloud/delete-on-invalid-update";
 const PROPAGATION_ON_INVALID: &str = "resources.gardener.cloud/deletion-propagation-on-invalid-update";
 const FINALIZE_AFTER: &str = "resources.gardener.cloud/finalize-deletion-after";
-const GARBAGE_COLLECTABLE: &str = "resources.gardener.cloud/garbage-collectable-reference";
+pub(crate) const GARBAGE_COLLECTABLE: &str = "resources.gardener.cloud/garbage-collectable-reference";
 
 /// Why the target is not as it should be.
 #[derive(Debug, thiserror::Error)]

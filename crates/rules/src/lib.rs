@@ -26,6 +26,7 @@ pub mod quota;
 pub mod registrations;
 pub mod reserved_resources;
 pub mod scheduling;
+pub mod shoot_cleanup;
 pub mod shoot_conditions;
 pub mod shoot_lifetime;
 pub mod shoot_migration;

@@ -246,25 +246,29 @@ pub fn without_task(errors: &[LastError], task: &str) -> Vec<LastError> {
     others.cloned().collect()
 }
 
-/// The errors with those of `news`, which replace older ones of the same task [CP-17], [CP-20].
-pub fn with_errors(errors: &[LastError], news: Vec<LastError>) -> Vec<LastError> {
-    let mut merged: Vec<LastError> = errors
-        .iter()
-        .filter(|old| !news.iter().any(|new| new.task_id == old.task_id))
-        .cloned()
-        .collect();
-    merged.extend(news);
-    merged
+/// The task that errors belong to which keep an operation from beginning [ST-126].
+pub const INITIALIZATION: &str = "initializeOperation";
+
+/// The errors of a shoot with which no operation could begin: those that are known stay, and what only its owner can mend is told [ST-126].
+pub fn with_initialization_error(errors: &[LastError], new: LastError) -> Vec<LastError> {
+    let mut errors = without_task(errors, INITIALIZATION);
+    if new.codes.iter().any(|code| code == "ERR_CONFIGURATION_PROBLEM") {
+        errors.push(LastError {
+            task_id: Some(INITIALIZATION.to_owned()),
+            ..new
+        });
+    }
+    errors
 }
 
-/// The conditions after a success: what is not False is to be checked again [CP-16].
+/// The conditions after a success: what is not False is to be checked again; nothing has turned for that [CP-16], [ST-95].
 pub fn progressing_after_success(conditions: &[Condition], types: &[&str], now: &Time) -> Vec<Condition> {
     let mut conditions = conditions.to_vec();
     for condition in &mut conditions {
         let concerned = types.contains(&condition.r#type.as_str());
         if concerned && condition.status != "False" && condition.status != "Progressing" {
             condition.status = "Progressing".to_owned();
-            condition.last_transition_time = Some(now.clone());
+            condition.last_update_time = Some(now.clone());
         }
     }
     conditions

@@ -161,18 +161,5 @@ pub(super) async fn all(config: &Config, shoot: &Shoot, server: &ApiServer) -> V
         namespace: namespace(shoot),
         now: config.clock.time(),
     };
-    let mut checked = sight.checked(server).await;
-    if rules::is_pardoned(shoot.status.last_operation.as_ref(), &shoot.status.last_errors) {
-        for own in checked.iter_mut().filter(|own| own.status == status::FALSE) {
-            let before = own.clone();
-            let codes: Vec<&str> = before.codes.iter().map(String::as_str).collect();
-            let update = Update {
-                status: Some(status::PROGRESSING),
-                codes: &codes,
-                ..Update::default()
-            };
-            *own = conditions::updated(&before, &update, &sight.now);
-        }
-    }
-    checked
+    sight.checked(server).await
 }

@@ -1,6 +1,7 @@
 //! One operation on one shoot: what is known of it, and the steps that the flows are put together from. One file per group of components.
 
 mod access;
+mod cleanup;
 mod control_plane;
 mod copies;
 mod dns;

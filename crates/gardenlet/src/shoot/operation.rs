@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use gardener_apis::constants::{annotation, finalizer, task};
-use gardener_apis::core::v1beta1::{LastError, Project, Seed, Shoot};
+use gardener_apis::core::v1beta1::{LastError, LastOperation, Project, Seed, Shoot};
 use gardener_controller::Read;
 use gardener_controller::apply as patching;
 use gardener_controller::error_codes;
@@ -35,11 +35,13 @@ fn api(config: &Config, shoot: &Shoot) -> Api<Shoot> {
     Api::namespaced(config.garden.clone(), &shoot.namespace().unwrap_or_default())
 }
 
-/// Tells that a shoot that was never reconciled has to wait [CP-12].
-pub(crate) async fn mark_pending(config: &Config, shoot: &Shoot, reason: &str) -> Result<(), Failed> {
-    let now = config.clock.time();
+/// Tells that a shoot that was never reconciled has to wait, so that asking for an operation counts [CP-12], [ST-127].
+pub(crate) async fn mark_pending(config: &Config, shoot: &Shoot) -> Result<(), Failed> {
     patching::patch_status(&api(config, shoot), shoot, |shoot| {
-        shoot.status.last_operation = Some(last_operation(OperationType::Create, "Pending", 0, reason, now.clone()));
+        shoot.status.last_operation = Some(LastOperation {
+            state: "Pending".to_owned(),
+            ..LastOperation::default()
+        });
     })
     .await?;
     Ok(())
@@ -47,7 +49,7 @@ pub(crate) async fn mark_pending(config: &Config, shoot: &Shoot, reason: &str) -
 
 /// Tells that the seed is not ready for shoots; only if that is news [CP-14].
 pub(crate) async fn mark_blocked(config: &Config, shoot: &Shoot, kind: OperationType, why: &str) -> Result<(), Failed> {
-    let description = format!("{BLOCKED}{why}");
+    let description = format!("{BLOCKED}{why} Operation will be retried.");
     if shoot
         .status
         .last_operation
@@ -71,13 +73,20 @@ pub(crate) async fn mark_blocked(config: &Config, shoot: &Shoot, kind: Operation
     Ok(())
 }
 
+/// A shoot whose operation has begun.
+pub(crate) struct Started {
+    pub(crate) shoot: Shoot,
+    /// What its owner asked for that this gardenlet cannot do. It does not stay in the annotation: every change of the shoot would ask for it anew.
+    pub(crate) unsupported: Vec<String>,
+}
+
 /// Starts an operation [CP-15].
 pub(crate) async fn start(
     config: &Config,
     shoot: Shoot,
     project: &Project,
     kind: OperationType,
-) -> Result<Shoot, Failed> {
+) -> Result<Started, Failed> {
     let api = api(config, &shoot);
     let shoot = match kind {
         OperationType::Delete => shoot,
@@ -85,16 +94,18 @@ pub(crate) async fn start(
     };
     let now = config.clock.time();
     let asked = shoot.operations(annotation::OPERATION);
-    let handled = asked.into_iter().filter(|own| credentials_rotation::is_handled(own));
-    let handled: Vec<String> = handled.map(str::to_owned).collect();
+    let asked = asked.into_iter().filter(|own| !own.is_empty()).map(str::to_owned);
+    let (handled, unsupported): (Vec<String>, Vec<String>) =
+        asked.partition(|own| credentials_rotation::is_handled(own));
     let (shoot, _) = patching::patch_status(&api, &shoot, |shoot| {
-        let uid = shoot.uid().unwrap_or_default();
         if rules::starts_retry_cycle(shoot, kind, &config.identity.version) {
             shoot.status.retry_cycle_start_time = Some(now.clone());
         }
         shoot.status.technical_id = rules::technical_id(shoot, &project.name_any());
-        shoot.status.uid = uid;
-        shoot.status.seed_name.clone_from(&shoot.spec.seed_name);
+        shoot.status.last_errors = rules::without_task(&shoot.status.last_errors, rules::INITIALIZATION);
+        if kind != OperationType::Delete {
+            shoot.status.seed_name.clone_from(&shoot.spec.seed_name);
+        }
         shoot.status.gardener = config.identity.clone();
         shoot.status.observed_generation = shoot.metadata.generation;
         shoot.status.last_operation = Some(last_operation(
@@ -107,11 +118,12 @@ pub(crate) async fn start(
         credentials_rotation::started(shoot, &handled, &now);
     })
     .await?;
-    if handled.is_empty() {
-        return Ok(shoot);
+    let done = [handled.as_slice(), &unsupported].concat();
+    if done.is_empty() {
+        return Ok(Started { shoot, unsupported });
     }
-    let (shoot, _) = patching::patch(&api, &shoot, |shoot| take_away(shoot, &handled)).await?;
-    Ok(shoot)
+    let (shoot, _) = patching::patch(&api, &shoot, |shoot| take_away(shoot, &done)).await?;
+    Ok(Started { shoot, unsupported })
 }
 
 /// Takes operations out of the annotation that asks for them.
@@ -180,13 +192,36 @@ struct Wrong {
     errors: Vec<LastError>,
 }
 
+fn last_error(error: &TaskError) -> LastError {
+    LastError {
+        description: error.to_string(),
+        codes: error.codes().to_vec(),
+        task_id: None,
+        last_update_time: None,
+    }
+}
+
+/// A description as it is told: it begins with a capital letter [ST-125].
+fn capitalized(text: &str) -> String {
+    let mut rest = text.chars();
+    let first = rest.next().map(|first| first.to_uppercase());
+    first.into_iter().flatten().chain(rest).collect()
+}
+
 impl Wrong {
-    fn of_task(error: &TaskError, task: Option<&str>) -> LastError {
-        LastError {
-            description: error.to_string(),
-            codes: error.codes().to_vec(),
-            task_id: task.map(str::to_owned),
-            last_update_time: None,
+    /// An operation could not begin [ST-126].
+    fn not_initialized(shoot: &Shoot, error: &TaskError) -> Self {
+        Self {
+            description: format!("Could not initialize a new operation for Shoot cluster: {error}"),
+            errors: rules::with_initialization_error(&shoot.status.last_errors, last_error(error)),
+        }
+    }
+
+    /// Something that is in the way; what is known of errors stays.
+    fn in_the_way(shoot: &Shoot, why: &TaskError) -> Self {
+        Self {
+            description: why.to_string(),
+            errors: shoot.status.last_errors.clone(),
         }
     }
 }
@@ -194,8 +229,8 @@ impl Wrong {
 impl From<TaskError> for Wrong {
     fn from(error: TaskError) -> Self {
         Self {
-            description: error.to_string(),
-            errors: vec![Self::of_task(&error, Some("initializeOperation"))],
+            description: capitalized(&error.to_string()),
+            errors: vec![last_error(&error)],
         }
     }
 }
@@ -209,7 +244,7 @@ impl From<FlowError> for Wrong {
             last_update_time: None,
         });
         Self {
-            description: error.to_string(),
+            description: capitalized(&error.to_string()),
             errors: errors.collect(),
         }
     }
@@ -238,10 +273,17 @@ async fn run_unboxed(
     stop: &CancellationToken,
 ) -> Result<Option<Shoot>, Failed> {
     let latest = shoot.clone();
-    let gathered = Botanist::gather(config.clone(), shoot, project, seed, kind).await;
+    let mut known = shoot;
+    known.status.uid = latest.uid().unwrap_or_default();
+    let gathered = Botanist::gather(config.clone(), known, project, seed, kind).await;
     let (outcome, latest) = match gathered {
-        Err(error) => (Err(Wrong::from(error)), latest),
+        Err(error) => (Err(Wrong::not_initialized(&latest, &error)), latest),
         Ok(botanist) => {
+            // from here on there may be something that a deletion has to remove
+            patching::patch_status(&api(config, &latest), &latest, |shoot| {
+                shoot.status.uid = shoot.uid().unwrap_or_default();
+            })
+            .await?;
             let botanist = Arc::new(botanist);
             let outcome = work(&botanist, kind, stop).await;
             (outcome, (*botanist.shoot()).clone())
@@ -271,6 +313,8 @@ async fn work(botanist: &Arc<Botanist>, kind: OperationType, stop: &Cancellation
             flow::reconcile::Shape::of(botanist),
         ),
         OperationType::Delete => {
+            let free = botanist.check_no_bastions().await;
+            free.map_err(|why| Wrong::in_the_way(&botanist.shoot(), &why))?;
             let shape = flow::delete::Shape::of(botanist).await?;
             let graph = flow::delete::graph(botanist, shape);
             graph.run(&reporter(botanist, kind), stop).await?;
@@ -350,10 +394,10 @@ async fn fail(config: &Config, shoot: &Shoot, kind: OperationType, wrong: Wrong)
         }
         shoot.status.last_operation = Some(last);
         let news = wrong.errors.clone().into_iter().map(|mut error| {
-            error.last_update_time = Some(now.clone());
+            error.last_update_time.get_or_insert(now.clone());
             error
         });
-        shoot.status.last_errors = rules::with_errors(&shoot.status.last_errors, news.collect());
+        shoot.status.last_errors = news.collect();
     })
     .await?;
     Ok(())

@@ -44,7 +44,7 @@ pub fn dynamic(client: &Client, group: &str, version: &str, kind: &str, namespac
     }
 }
 
-const GARDEN_KINDS: [(&str, &str, &str, &str, bool); 11] = [
+const GARDEN_KINDS: [(&str, &str, &str, &str, bool); 12] = [
     ("core.gardener.cloud", "v1beta1", "Shoot", "shoots", true),
     ("core.gardener.cloud", "v1beta1", "Seed", "seeds", false),
     ("core.gardener.cloud", "v1beta1", "Project", "projects", false),
@@ -86,17 +86,24 @@ const GARDEN_KINDS: [(&str, &str, &str, &str, bool); 11] = [
         "controllerdeployments",
         false,
     ),
+    ("operations.gardener.cloud", "v1alpha1", "Bastion", "bastions", true),
 ];
 
 fn definition((group, version, kind, plural, namespaced): (&str, &str, &str, &str, bool)) -> Value {
     let open = |properties: Value| json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true, "properties": properties});
     // what gardenlet selects by
-    let (fields, schema) = if kind == "ControllerInstallation" {
-        let seed = open(json!({"name": {"type": "string"}}));
-        let spec = open(json!({"seedRef": seed}));
-        (json!([{"jsonPath": ".spec.seedRef.name"}]), open(json!({"spec": spec})))
-    } else {
-        (json!([]), open(json!({})))
+    let text = json!({"type": "string"});
+    let (fields, schema) = match kind {
+        "ControllerInstallation" => {
+            let spec = open(json!({"seedRef": open(json!({"name": text}))}));
+            (json!([{"jsonPath": ".spec.seedRef.name"}]), open(json!({"spec": spec})))
+        }
+        "Bastion" => {
+            let spec = open(json!({"seedName": text, "shootRef": open(json!({"name": text}))}));
+            let fields = json!([{"jsonPath": ".spec.seedName"}, {"jsonPath": ".spec.shootRef.name"}]);
+            (fields, open(json!({"spec": spec})))
+        }
+        _ => (json!([]), open(json!({}))),
     };
     json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",

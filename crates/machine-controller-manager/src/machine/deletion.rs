@@ -2,6 +2,7 @@
 
 use gardener_apis::machine::v1alpha1::Machine;
 use gardener_controller::{Action, Read, apply};
+use gardener_rules::machines::deletion::phase_of;
 use gardener_rules::machines::{FINALIZER, key, phase};
 use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::api::storage::v1::VolumeAttachment;
@@ -11,6 +12,8 @@ use super::{LONG, News, SHORT, request, tell};
 use crate::driver::Code;
 use crate::{Error, Shared, drain};
 
+/// The description of a machine that is deleted because it failed.
+pub(crate) const FAILED_MACHINE: &str = "Deletion of a failed machine";
 const VM_STATUS: &str = "Set machine status to termination. Now, getting VM Status";
 const DRAIN: &str = "Initiate node drain";
 const DELETE_ATTACHMENTS: &str = "Delete Volume Attachments";
@@ -92,6 +95,9 @@ async fn step(shared: &Shared, machine: Machine) -> Result<Next, Error> {
     }
     if is(VM_STATUS) {
         return vm_status(shared, machine).await;
+    }
+    if phase_of(&machine) == phase::FAILED || is(FAILED_MACHINE) {
+        drain::tell(shared, &machine, drain::FAILED).await?;
     }
     go(shared, &machine, VM_STATUS).await
 }

@@ -232,10 +232,47 @@ fn cp_22_errors_by_task() {
     };
     let old = vec![error("a", "1"), error("b", "2")];
     assert_eq!(without_task(&old, "a"), [error("b", "2")]);
+}
+
+#[test]
+fn st_126_what_keeps_an_operation_from_beginning() {
+    let error = |task: Option<&str>, code: &str| LastError {
+        task_id: task.map(str::to_owned),
+        description: "x".into(),
+        codes: vec![code.to_owned()],
+        ..LastError::default()
+    };
+    let known = [error(Some("a"), ""), error(Some(INITIALIZATION), "old")];
+    let of_owner = error(None, "ERR_CONFIGURATION_PROBLEM");
     assert_eq!(
-        with_errors(&old, vec![error("a", "3")]),
-        [error("b", "2"), error("a", "3")]
+        with_initialization_error(&known, of_owner),
+        [
+            error(Some("a"), ""),
+            error(Some(INITIALIZATION), "ERR_CONFIGURATION_PROBLEM")
+        ]
     );
+    assert_eq!(
+        with_initialization_error(&known, error(None, "")),
+        [error(Some("a"), "")]
+    );
+}
+
+#[test]
+fn st_95_what_is_looked_at_again_has_not_turned() {
+    let (before, now) = (Time(at("2026-03-01T10:00:00Z")), Time(at("2026-03-01T11:00:00Z")));
+    let condition = |status: &str, updated: &Time| Condition {
+        r#type: "A".into(),
+        status: status.into(),
+        last_transition_time: Some(before.clone()),
+        last_update_time: Some(updated.clone()),
+        ..Condition::default()
+    };
+    for (status, expected, updated) in [("True", "Progressing", &now), ("False", "False", &before)] {
+        assert_eq!(
+            progressing_after_success(&[condition(status, &before)], &["A"], &now),
+            [condition(expected, updated)]
+        );
+    }
 }
 
 /// [ST-130], [UPD-29]: which starts give a shoot new time for retries.

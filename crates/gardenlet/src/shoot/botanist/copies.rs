@@ -2,6 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use gardener_apimachinery::pointer::Pointed;
+use gardener_apis::constants::label;
 use gardener_controller::secrets::{Class, data};
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Resource, ResourceExt};
@@ -10,64 +14,70 @@ use serde_json::{Map, Value, json};
 use super::{Botanist, Done};
 use crate::apply;
 
+const CONFIG_MAP: (&str, &str) = ("v1", "ConfigMap");
+const SECRET: (&str, &str) = ("v1", "Secret");
+const INTERNAL_SECRET: (&str, &str) = ("core.gardener.cloud/v1beta1", "InternalSecret");
+
 fn encoded(data: BTreeMap<String, k8s_openapi::ByteString>) -> Value {
     serde_json::to_value(data).unwrap_or_default()
 }
 
 impl Botanist {
-    fn copy(&self, api_version: &str, kind: &str, suffix: &str, role: &str, data: Value) -> Value {
+    /// A copy, labelled with its role and whose it is.
+    fn copy(&self, (api_version, kind): (&str, &str), suffix: &str, role: &str, data: Value) -> Value {
         let shoot = self.shoot();
         let owner = shoot.controller_owner_ref(&());
         json!({
             "apiVersion": api_version, "kind": kind,
             "metadata": {
                 "name": format!("{}.{suffix}", shoot.name_any()), "namespace": shoot.namespace(),
-                "labels": {"gardener.cloud/role": role, "discovery.gardener.cloud/public": "shoot-ca", "shoot.gardener.cloud/name": shoot.name_any()},
+                "labels": {"gardener.cloud/role": role, "shoot.gardener.cloud/name": shoot.name_any()},
                 "ownerReferences": owner.into_iter().collect::<Vec<_>>(),
             },
             "data": data,
         })
     }
 
-    /// Writes the copies.
+    /// An authority that everybody may know and nobody but gardenlets may change: kubeconfigs are made with it.
+    fn authority(&self, role: &str, bundle: String, is_public: bool) -> Value {
+        let mut copy = self.copy(CONFIG_MAP, role, role, json!({"ca.crt": bundle}));
+        let labels = copy.at_mut("/metadata/labels").and_then(Value::as_object_mut);
+        if let Some(labels) = labels {
+            labels.insert(label::UPDATE_RESTRICTION.to_owned(), "true".into());
+            labels.insert("shoot.gardener.cloud/uid".to_owned(), self.shoot().uid().into());
+            if is_public {
+                labels.insert("discovery.gardener.cloud/public".to_owned(), "shoot-ca".into());
+            }
+        }
+        copy
+    }
+
+    /// Writes the copies, and removes those of credentials that the shoot has no more.
     pub(crate) async fn copy_credentials(&self) -> Done {
         let all = |secret: Secret| encoded(secret.data.unwrap_or_default());
+        let client = all(self.generated("ca-client", Class::Current)?);
         let mut copies = vec![
+            self.authority("ca-cluster", self.cluster_ca()?, true),
             self.copy(
-                "v1",
-                "ConfigMap",
+                SECRET,
                 "ca-cluster",
                 "ca-cluster",
-                json!({"ca.crt": self.cluster_ca()?}),
+                json!({"ca.crt": STANDARD.encode(self.cluster_ca()?)}),
             ),
-            self.copy(
-                "core.gardener.cloud/v1beta1",
-                "InternalSecret",
-                "ca-client",
-                "ca-client",
-                all(self.generated("ca-client", Class::Current)?),
-            ),
+            self.copy(INTERNAL_SECRET, "ca-client", "ca-client", client),
         ];
         if !self.is_workerless() {
-            copies.push(self.copy(
-                "v1",
-                "ConfigMap",
-                "ca-kubelet",
-                "ca-kubelet",
-                json!({"ca.crt": self.bundle("ca-kubelet")?}),
-            ));
+            copies.push(self.authority("ca-kubelet", self.bundle("ca-kubelet")?, false));
         }
         if self.has_ssh_access() {
-            copies.push(self.copy(
-                "v1",
-                "Secret",
-                "ssh-keypair",
-                "ssh-keypair",
-                all(self.generated("ssh-keypair", Class::Current)?),
-            ));
+            let keys = all(self.generated("ssh-keypair", Class::Current)?);
+            copies.push(self.copy(SECRET, "ssh-keypair", "ssh-keypair", keys));
             if let Some(old) = self.manager.get("ssh-keypair", Class::Old) {
-                copies.push(self.copy("v1", "Secret", "ssh-keypair.old", "ssh-keypair", all(old)));
+                copies.push(self.copy(SECRET, "ssh-keypair.old", "ssh-keypair", all(old)));
             }
+        } else {
+            let keys = ["ssh-keypair", "ssh-keypair.old"].map(|suffix| self.copy_named(SECRET, suffix));
+            apply::delete_all(self.garden(), &keys).await?;
         }
         let users = self.generated("observability-ingress-users", Class::Current)?;
         let wanted = [data::USERNAME, data::PASSWORD, data::AUTH];
@@ -76,7 +86,7 @@ impl Botanist {
             .unwrap_or_default()
             .into_iter()
             .filter(|(key, _)| wanted.contains(&key.as_str()));
-        let mut monitoring = self.copy("v1", "Secret", "monitoring", "monitoring", encoded(users.collect()));
+        let mut monitoring = self.copy(SECRET, "monitoring", "monitoring", encoded(users.collect()));
         let ingress = self.seed.spec.ingress.as_ref().map(|one| one.domain.clone());
         if let (Some(domain), Some(metadata)) = (ingress, monitoring.get_mut("metadata").and_then(Value::as_object_mut))
         {
@@ -96,28 +106,25 @@ impl Botanist {
         Ok(())
     }
 
+    /// The name of a copy.
+    fn copy_named(&self, (api_version, kind): (&str, &str), suffix: &str) -> Value {
+        let shoot = self.shoot();
+        let name = format!("{}.{suffix}", shoot.name_any());
+        apply::name(api_version, kind, shoot.namespace().as_deref(), &name)
+    }
+
     /// Removes the copies.
     pub(crate) async fn delete_copies(&self) -> Done {
-        let shoot = self.shoot();
-        let namespace = shoot.namespace();
-        let name = |api_version, kind, suffix: &str| {
-            apply::name(
-                api_version,
-                kind,
-                namespace.as_deref(),
-                &format!("{}.{suffix}", shoot.name_any()),
-            )
-        };
-        let core = "core.gardener.cloud/v1beta1";
         let copies = [
-            name("v1", "ConfigMap", "ca-cluster"),
-            name("v1", "ConfigMap", "ca-kubelet"),
-            name(core, "InternalSecret", "ca-client"),
-            name("v1", "Secret", "ssh-keypair"),
-            name("v1", "Secret", "ssh-keypair.old"),
-            name("v1", "Secret", "monitoring"),
-            name("v1", "Secret", "ca-cluster"),
+            (CONFIG_MAP, "ca-cluster"),
+            (CONFIG_MAP, "ca-kubelet"),
+            (INTERNAL_SECRET, "ca-client"),
+            (SECRET, "ssh-keypair"),
+            (SECRET, "ssh-keypair.old"),
+            (SECRET, "monitoring"),
+            (SECRET, "ca-cluster"),
         ];
+        let copies = copies.map(|(kind, suffix)| self.copy_named(kind, suffix));
         Ok(apply::delete_all(self.garden(), &copies).await?)
     }
 }

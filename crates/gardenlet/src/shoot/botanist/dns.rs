@@ -110,15 +110,15 @@ impl Botanist {
         };
         let mut addresses = Vec::new();
         if let Some(host) = self.external_host() {
-            let name = if self.external.is_some() {
-                "external"
-            } else {
-                "unmanaged"
-            };
-            addresses.push(address(name, self.url(&host)));
+            addresses.push(address("external", self.url(&host)));
         }
         if self.internal.is_some() {
             addresses.push(address("internal", self.internal_url()));
+        }
+        // who has no name at all is reached by the address
+        let known = self.state.read().address.clone();
+        if let Some(known) = known.filter(|_| addresses.is_empty()) {
+            addresses.push(address("unmanaged", self.url(&known)));
         }
         let issuer = issuers(&self.shoot(), &self.internal_host()).into_iter().next();
         addresses.extend(issuer.map(|issuer| address("service-account-issuer", issuer)));

@@ -2,15 +2,17 @@
 
 use std::time::Duration;
 
-use gardener_apis::core::v1beta1::{ControllerRegistration, Shoot};
+use gardener_apis::core::v1beta1::{ContainerRuntime as OwnRuntime, ControllerRegistration, Shoot, Worker};
 use gardener_apis::extensions::v1alpha1::{ContainerRuntime, Extension};
 use gardener_controller::Read;
+use gardener_flow::TaskError;
+use k8s_openapi::NamespaceResourceScope;
 use kube::api::ListParams;
-use kube::{Api, ResourceExt};
+use kube::{Api, Resource, ResourceExt};
 use serde_json::Value;
 
 use super::{Botanist, Done};
-use crate::extension::{self, Ask, Timing};
+use crate::extension::{self, Ask, ExtensionObject, Timing};
 
 /// An extension that the shoot has.
 #[derive(Clone, Debug, PartialEq)]
@@ -57,11 +59,14 @@ pub(crate) fn wanted(shoot: &Shoot, registrations: &[ControllerRegistration]) ->
 }
 
 impl Botanist {
-    /// Deploys the extensions of one moment in the life of the cluster, and waits for them.
+    fn due(&self, moment: &str) -> impl Iterator<Item = &Wanted> {
+        self.extensions.iter().filter(move |one| one.reconcile == moment)
+    }
+
+    /// Deploys the extensions of one moment in the life of the cluster.
     pub(crate) async fn deploy_extensions(&self, moment: &str) -> Done {
         let api: Api<Extension> = self.seed_api();
-        let due: Vec<&Wanted> = self.extensions.iter().filter(|one| one.reconcile == moment).collect();
-        for one in &due {
+        for one in self.due(moment) {
             let mut initial = Extension::default();
             initial.metadata.name = Some(one.kind.clone());
             initial.metadata.namespace = Some(self.namespace.clone());
@@ -71,10 +76,13 @@ impl Botanist {
             })
             .await?;
         }
-        if self.skips_readiness() {
-            return Ok(());
-        }
-        for one in due {
+        Ok(())
+    }
+
+    /// Waits for the extensions of a moment.
+    pub(crate) async fn wait_for_extensions(&self, moment: &str) -> Done {
+        let api: Api<Extension> = self.seed_api();
+        for one in self.due(moment) {
             extension::wait_ready(&api, &one.kind, Timing::SHORT.with_timeout(one.timeout)).await?;
         }
         Ok(())
@@ -82,88 +90,142 @@ impl Botanist {
 
     /// Whether there are extensions for a moment.
     pub(crate) fn has_extensions(&self, moment: &str) -> bool {
-        self.extensions.iter().any(|one| one.reconcile == moment)
+        self.due(moment).next().is_some()
+    }
+
+    /// Those of the extensions in the seed that go.
+    async fn going_extensions(&self, goes: impl Fn(&Extension) -> bool) -> Result<Vec<String>, TaskError> {
+        let api: Api<Extension> = self.seed_api();
+        let listed = api.read_list(&ListParams::default()).await?;
+        Ok(listed
+            .iter()
+            .filter(|one| goes(one))
+            .map(ResourceExt::name_any)
+            .collect())
+    }
+
+    fn is_stale(&self, object: &Extension) -> bool {
+        !self.extension_types().contains(&object.spec.r#type)
+    }
+
+    fn goes_at(&self, object: &Extension, moment: &str) -> bool {
+        let known = self.extensions.iter().find(|one| one.kind == object.spec.r#type);
+        known.map_or("BeforeKubeAPIServer", |one| one.delete.as_str()) == moment
     }
 
     /// Deletes extensions that are no longer wanted [CP-F70].
     pub(crate) async fn delete_stale_extensions(&self) -> Done {
-        let api: Api<Extension> = self.seed_api();
-        let kept = self.extension_types();
-        self.delete_extensions_where(&api, |object| !kept.contains(&object.spec.r#type))
-            .await
+        let going = self.going_extensions(|object| self.is_stale(object)).await?;
+        self.delete_named::<Extension>(&going).await
+    }
+
+    /// Waits until they are gone.
+    pub(crate) async fn wait_for_stale_extensions(&self) -> Done {
+        let going = self.going_extensions(|object| self.is_stale(object)).await?;
+        self.wait_for_end_of::<Extension>(&going).await
     }
 
     /// Deletes the extensions that go at one moment of the deletion.
     pub(crate) async fn delete_extensions(&self, moment: &str) -> Done {
-        let api: Api<Extension> = self.seed_api();
-        let goes = |object: &Extension| {
-            let known = self.extensions.iter().find(|one| one.kind == object.spec.r#type);
-            known.map_or("BeforeKubeAPIServer", |one| one.delete.as_str()) == moment
-        };
-        self.delete_extensions_where(&api, goes).await
+        let going = self.going_extensions(|object| self.goes_at(object, moment)).await?;
+        self.delete_named::<Extension>(&going).await
     }
 
-    async fn delete_extensions_where(&self, api: &Api<Extension>, goes: impl Fn(&Extension) -> bool) -> Done {
-        let listed = api.read_list(&ListParams::default()).await?;
-        let going: Vec<String> = listed
-            .iter()
-            .filter(|one| goes(one))
-            .map(ResourceExt::name_any)
-            .collect();
-        for name in &going {
-            extension::delete(api, name, &self.config.clock).await?;
-        }
-        for name in &going {
-            extension::wait_gone(api, name, Timing::SHORT).await?;
+    /// Waits until they are gone.
+    pub(crate) async fn wait_for_end_of_extensions(&self, moment: &str) -> Done {
+        let going = self.going_extensions(|object| self.goes_at(object, moment)).await?;
+        self.wait_for_end_of::<Extension>(&going).await
+    }
+
+    /// Deletes extension objects of the control plane's namespace.
+    pub(crate) async fn delete_named<K>(&self, names: &[String]) -> Done
+    where
+        K: ExtensionObject + Resource<Scope = NamespaceResourceScope>,
+    {
+        for name in names {
+            extension::delete::<K>(&self.seed_api(), name, &self.config.clock).await?;
         }
         Ok(())
+    }
+
+    /// Waits until such objects are gone.
+    pub(crate) async fn wait_for_end_of<K>(&self, names: &[String]) -> Done
+    where
+        K: ExtensionObject + Resource<Scope = NamespaceResourceScope>,
+    {
+        for name in names {
+            extension::wait_gone::<K>(&self.seed_api(), name, Timing::SHORT).await?;
+        }
+        Ok(())
+    }
+
+    /// The container runtimes that pools have: a pool and one of its runtimes.
+    fn container_runtimes(shoot: &Shoot) -> impl Iterator<Item = (&Worker, &OwnRuntime)> {
+        let pools = shoot.spec.provider.workers.iter();
+        pools.flat_map(|pool| {
+            let runtimes = pool.cri.iter().flat_map(|cri| &cri.container_runtimes);
+            runtimes.map(move |runtime| (pool, runtime))
+        })
     }
 
     /// Container runtimes of the pools [CP-F70].
     pub(crate) async fn deploy_container_runtimes(&self) -> Done {
         let api: Api<ContainerRuntime> = self.seed_api();
-        let mut names = Vec::new();
-        let shoot = self.shoot();
-        for pool in &shoot.spec.provider.workers {
-            for runtime in pool.cri.iter().flat_map(|cri| &cri.container_runtimes) {
-                let name = format!("{}-{}", runtime.r#type, pool.name);
-                let mut initial = ContainerRuntime::default();
-                initial.metadata.name = Some(name.clone());
-                initial.metadata.namespace = Some(self.namespace.clone());
-                extension::deploy(&api, initial, Ask::Always, &self.config.clock, |object| {
-                    object.spec.r#type.clone_from(&runtime.r#type);
-                    object.spec.provider_config.clone_from(&runtime.provider_config);
-                    object.spec.binary_path = "/var/bin/containerruntimes".to_owned();
-                    object.spec.worker_pool.name.clone_from(&pool.name);
-                    let labels = ["worker.gardener.cloud/pool", "worker.garden.sapcloud.io/group"];
-                    let labels = labels.map(|key| (key.to_owned(), pool.name.clone()));
-                    object.spec.worker_pool.selector.match_labels = Some(labels.into());
-                })
-                .await?;
-                names.push(name);
-            }
-        }
-        for name in &names {
-            extension::wait_ready(&api, name, Timing::SHORT).await?;
-        }
-        self.delete_container_runtimes(&names).await
-    }
-
-    /// Deletes all container runtimes but some.
-    pub(crate) async fn delete_container_runtimes(&self, kept: &[String]) -> Done {
-        let api: Api<ContainerRuntime> = self.seed_api();
-        let listed = api.read_list(&ListParams::default()).await?;
-        let going: Vec<String> = listed
-            .iter()
-            .map(ResourceExt::name_any)
-            .filter(|name| !kept.contains(name))
-            .collect();
-        for name in &going {
-            extension::delete(&api, name, &self.config.clock).await?;
-        }
-        for name in &going {
-            extension::wait_gone(&api, name, Timing::SHORT).await?;
+        for (pool, runtime) in Self::container_runtimes(&self.shoot()) {
+            let mut initial = ContainerRuntime::default();
+            initial.metadata.name = Some(runtime_name(pool, runtime));
+            initial.metadata.namespace = Some(self.namespace.clone());
+            extension::deploy(&api, initial, Ask::Always, &self.config.clock, |object| {
+                object.spec.r#type.clone_from(&runtime.r#type);
+                object.spec.provider_config.clone_from(&runtime.provider_config);
+                object.spec.binary_path = "/var/bin/containerruntimes".to_owned();
+                object.spec.worker_pool.name.clone_from(&pool.name);
+                let labels = ["worker.gardener.cloud/pool", "worker.garden.sapcloud.io/group"];
+                let labels = labels.map(|key| (key.to_owned(), pool.name.clone()));
+                object.spec.worker_pool.selector.match_labels = Some(labels.into());
+            })
+            .await?;
         }
         Ok(())
     }
+
+    /// Waits for them.
+    pub(crate) async fn wait_for_container_runtimes(&self) -> Done {
+        let api: Api<ContainerRuntime> = self.seed_api();
+        for (pool, runtime) in Self::container_runtimes(&self.shoot()) {
+            extension::wait_ready(&api, &runtime_name(pool, runtime), Timing::SHORT).await?;
+        }
+        Ok(())
+    }
+
+    /// The container runtimes in the seed that no pool has any more; all of them, if the shoot goes.
+    async fn stale_container_runtimes(&self) -> Result<Vec<String>, TaskError> {
+        let shoot = self.shoot();
+        let kept: Vec<String> = match shoot.in_deletion() {
+            true => Vec::new(),
+            false => Self::container_runtimes(&shoot)
+                .map(|(pool, runtime)| runtime_name(pool, runtime))
+                .collect(),
+        };
+        let api: Api<ContainerRuntime> = self.seed_api();
+        let listed = api.read_list(&ListParams::default()).await?;
+        let names = listed.iter().map(ResourceExt::name_any);
+        Ok(names.filter(|name| !kept.contains(name)).collect())
+    }
+
+    /// Deletes container runtimes that are no longer wanted.
+    pub(crate) async fn delete_stale_container_runtimes(&self) -> Done {
+        let going = self.stale_container_runtimes().await?;
+        self.delete_named::<ContainerRuntime>(&going).await
+    }
+
+    /// Waits until they are gone.
+    pub(crate) async fn wait_for_stale_container_runtimes(&self) -> Done {
+        let going = self.stale_container_runtimes().await?;
+        self.wait_for_end_of::<ContainerRuntime>(&going).await
+    }
+}
+
+fn runtime_name(pool: &Worker, runtime: &OwnRuntime) -> String {
+    format!("{}-{}", runtime.r#type, pool.name)
 }

@@ -1,120 +1,34 @@
-//! The steps of a deletion [CP-35]: cleaning the shoot, then taking the control plane apart.
+//! The steps of a deletion that take the control plane apart [CP-35]. Cleaning the shoot before that is in `cleanup`.
 
 use std::time::Duration;
 
 use gardener_apis::druid::v1alpha1::Etcd;
-use gardener_apis::extensions::v1alpha1::{Bastion, ControlPlane, Infrastructure, Network, Worker};
+use gardener_apis::extensions::v1alpha1::{ControlPlane, Infrastructure, Network, Worker};
+use gardener_apis::operations::v1alpha1::Bastion;
 use gardener_apis::resources::v1alpha1::ManagedResource;
 use gardener_controller::Read;
-use gardener_controller::error_codes;
 use gardener_controller::operation;
-use gardener_controller::wait::{Patience, wait_deleted, wait_for_all};
+use gardener_controller::wait::{Patience, wait_deleted};
 use gardener_flow::TaskError;
-use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
-use k8s_openapi::api::core::v1::{Namespace, PersistentVolume, PersistentVolumeClaim, Service};
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use k8s_openapi::{ClusterResourceScope, NamespaceResourceScope};
-use kube::api::{DeleteParams, ListParams};
-use kube::{Api, Client, Resource, ResourceExt};
+use k8s_openapi::NamespaceResourceScope;
+use k8s_openapi::api::core::v1::Namespace;
+use kube::api::ListParams;
+use kube::{Api, Resource, ResourceExt};
 
-use super::dns::Record;
 use super::{Botanist, Done};
-use crate::components::{kube_apiserver, machine_controller_manager};
+use crate::components::{cluster_autoscaler, kube_apiserver, machine_controller_manager};
 use crate::extension::{self, ExtensionObject, Timing};
+use crate::shoot::flow::DEFAULT;
 use crate::{apply, managed_resource};
 
-/// Namespaces that every cluster has.
-const SYSTEM_NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
+/// The ManagedResource of what the resource manager needs itself.
+const RESOURCE_MANAGER: &str = "shoot-core-gardener-resource-manager";
 const TEN_MINUTES: Duration = Duration::from_secs(600);
 
 fn patience(timeout: Duration) -> Patience {
     Patience {
         recheck: timeout,
         timeout,
-    }
-}
-
-/// Whether an object in a shoot is Gardener's own, which goes with its ManagedResource.
-fn is_kept<K: Resource>(object: &K) -> bool {
-    let labels = object.labels();
-    let is = |key: &str, value: &str| labels.get(key).is_some_and(|one| one == value);
-    is("shoot.gardener.cloud/no-cleanup", "true") || is("resources.gardener.cloud/managed-by", "gardener")
-}
-
-fn left<K: Resource>(objects: &[K], kind: &str, counts: impl Fn(&K) -> bool) -> Result<(), String> {
-    let names: Vec<String> = objects
-        .iter()
-        .filter(|one| counts(one))
-        .map(ResourceExt::name_any)
-        .collect();
-    if names.is_empty() {
-        return Ok(());
-    }
-    Err(format!(
-        "{} {kind} objects are still present: [{}]",
-        names.len(),
-        names.join(" ")
-    ))
-}
-
-fn stuck(why: String) -> TaskError {
-    TaskError::new(why).with_codes([error_codes::CLEANUP_CLUSTER_RESOURCES])
-}
-
-async fn clean<K>(client: &Client, kind: &str, goes: impl Fn(&K) -> bool) -> Done
-where
-    K: Resource<DynamicType = (), Scope = ClusterResourceScope>
-        + Clone
-        + serde::de::DeserializeOwned
-        + std::fmt::Debug
-        + Send
-        + Sync
-        + 'static,
-{
-    let api: Api<K> = Api::all(client.clone());
-    for object in api.read_list(&ListParams::default()).await? {
-        if goes(&object) {
-            api.delete(&object.name_any(), &DeleteParams::background())
-                .await
-                .map(drop)
-                .or_else(absent)?;
-        }
-    }
-    wait_for_all(&api, patience(TEN_MINUTES), |all| left(all, kind, &goes))
-        .await
-        .map_err(stuck)
-}
-
-async fn clean_namespaced<K>(client: &Client, kind: &str, goes: impl Fn(&K) -> bool) -> Done
-where
-    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
-        + Clone
-        + serde::de::DeserializeOwned
-        + std::fmt::Debug
-        + Send
-        + Sync
-        + 'static,
-{
-    let api: Api<K> = Api::all(client.clone());
-    for object in api.read_list(&ListParams::default()).await? {
-        if goes(&object) {
-            let one: Api<K> = Api::namespaced(client.clone(), &object.namespace().unwrap_or_default());
-            one.delete(&object.name_any(), &DeleteParams::background())
-                .await
-                .map(drop)
-                .or_else(absent)?;
-        }
-    }
-    wait_for_all(&api, patience(TEN_MINUTES), |all| left(all, kind, &goes))
-        .await
-        .map_err(stuck)
-}
-
-fn absent(error: kube::Error) -> Result<(), kube::Error> {
-    if gardener_controller::apply::is_not_found(&error) {
-        Ok(())
-    } else {
-        Err(error)
     }
 }
 
@@ -134,128 +48,152 @@ impl Botanist {
 
     /// Nobody is connected to a node [CP-35].
     pub(crate) async fn check_no_bastions(&self) -> Done {
-        let api: Api<Bastion> = self.seed_api();
-        if api.read_list(&ListParams::default()).await?.is_empty() {
-            return Ok(());
+        let (shoot, garden) = (self.shoot(), self.garden().clone());
+        let api: Api<Bastion> = Api::namespaced(garden, shoot.project_namespace());
+        let (seed, name) = (&self.config.seed_name, shoot.own_name());
+        // gardenlets may only ask for those of their seed
+        let own = ListParams::default().fields(&format!("spec.seedName={seed},spec.shootRef.name={name}"));
+        match api.list_metadata(&own.limit(1)).await?.items.is_empty() {
+            true => Ok(()),
+            false => Err(TaskError::new("shoot has still Bastions")),
         }
-        Err(TaskError::new("shoot has still Bastions"))
     }
 
-    /// The users' webhooks, which could keep other things from going.
-    pub(crate) async fn clean_webhooks(&self) -> Done {
-        let client = self.shoot_client().await?;
-        clean::<MutatingWebhookConfiguration>(&client, "MutatingWebhookConfiguration", |one| !is_kept(one)).await?;
-        clean::<ValidatingWebhookConfiguration>(&client, "ValidatingWebhookConfiguration", |one| !is_kept(one)).await
+    /// Deletes the shoot's one extension object of a kind.
+    async fn destroy<K: ExtensionObject + Resource<Scope = NamespaceResourceScope>>(&self) -> Done {
+        Ok(extension::delete::<K>(&self.seed_api(), &self.shoot_name(), &self.config.clock).await?)
     }
 
-    /// The users' custom resources.
-    pub(crate) async fn clean_extended_apis(&self) -> Done {
-        let client = self.shoot_client().await?;
-        clean::<CustomResourceDefinition>(&client, "CustomResourceDefinition", |one| !is_kept(one)).await
-    }
-
-    /// What costs money outside the cluster, and the users' namespaces.
-    pub(crate) async fn clean_kubernetes_resources(&self) -> Done {
-        let client = self.shoot_client().await?;
-        let is_balancer =
-            |one: &Service| one.spec.as_ref().and_then(|spec| spec.type_.as_deref()) == Some("LoadBalancer");
-        clean::<Namespace>(&client, "Namespace", |one| {
-            !is_kept(one) && !SYSTEM_NAMESPACES.contains(&one.name_any().as_str())
-        })
-        .await?;
-        clean_namespaced::<Service>(&client, "Service", |one| is_balancer(one) && !is_kept(one)).await?;
-        clean_namespaced::<PersistentVolumeClaim>(&client, "PersistentVolumeClaim", |one| !is_kept(one)).await?;
-        clean::<PersistentVolume>(&client, "PersistentVolume", |one| !is_kept(one)).await
-    }
-
-    async fn destroy<K: ExtensionObject + Resource<Scope = NamespaceResourceScope>>(&self, timing: Timing) -> Done {
-        let api: Api<K> = self.seed_api();
-        let name = self.shoot_name();
-        extension::delete(&api, &name, &self.config.clock).await?;
-        extension::wait_gone(&api, &name, timing).await
+    /// Waits until it is gone.
+    async fn wait_destroyed<K>(&self, timing: Timing) -> Done
+    where
+        K: ExtensionObject + Resource<Scope = NamespaceResourceScope>,
+    {
+        extension::wait_gone::<K>(&self.seed_api(), &self.shoot_name(), timing).await
     }
 
     pub(crate) async fn destroy_network(&self) -> Done {
-        self.destroy::<Network>(Timing::SHORT).await
+        self.destroy::<Network>().await
+    }
+
+    pub(crate) async fn wait_for_end_of_network(&self) -> Done {
+        self.wait_destroyed::<Network>(Timing::SHORT).await
     }
 
     pub(crate) async fn destroy_worker(&self) -> Done {
-        self.destroy::<Worker>(Timing::LONG).await
+        self.destroy::<Worker>().await
+    }
+
+    pub(crate) async fn wait_for_end_of_worker(&self) -> Done {
+        self.wait_destroyed::<Worker>(Timing::LONG).await
     }
 
     pub(crate) async fn destroy_control_plane(&self) -> Done {
-        self.destroy::<ControlPlane>(Timing::SHORT).await
+        self.destroy::<ControlPlane>().await
+    }
+
+    pub(crate) async fn wait_for_end_of_control_plane(&self) -> Done {
+        self.wait_destroyed::<ControlPlane>(Timing::SHORT).await
     }
 
     pub(crate) async fn destroy_infrastructure(&self) -> Done {
-        self.destroy::<Infrastructure>(Timing::INFRASTRUCTURE).await
+        self.destroy::<Infrastructure>().await
     }
 
-    pub(crate) async fn destroy_operating_system_configs(&self) -> Done {
-        self.delete_operating_system_configs(|_| true).await
+    pub(crate) async fn wait_for_end_of_infrastructure(&self) -> Done {
+        self.wait_destroyed::<Infrastructure>(Timing::INFRASTRUCTURE).await
     }
 
-    pub(crate) async fn destroy_container_runtimes(&self) -> Done {
-        self.delete_container_runtimes(&[]).await
-    }
-
+    /// Removes a component of the control plane by what it is made of.
     pub(crate) async fn destroy_machine_controller_manager(&self) -> Done {
         let manifests = machine_controller_manager::manifests(&self.view().cluster(), 0);
         Ok(apply::delete_all(self.seed_client(), &manifests).await?)
     }
 
-    /// What ManagedResources put into the shoot. What the resource manager needs itself goes with the control plane.
-    pub(crate) async fn destroy_managed_resources(&self) -> Done {
+    pub(crate) async fn destroy_cluster_autoscaler(&self) -> Done {
+        let manifests = cluster_autoscaler::manifests(&self.view().cluster(), 0, &[]);
+        Ok(apply::delete_all(self.seed_client(), &manifests).await?)
+    }
+
+    /// The names of the ManagedResources that Gardener put into the shoot. What the resource manager needs itself goes with the control plane, what
+    /// extensions put there with them [EXT-175].
+    async fn managed_resources(&self) -> Result<Vec<String>, TaskError> {
         let api: Api<ManagedResource> = self.seed_api();
-        let mut going = Vec::new();
-        for resource in api.read_list(&ListParams::default()).await? {
-            if resource.spec.class.is_none() && resource.name_any() != "shoot-core-gardener-resource-manager" {
-                managed_resource::delete(self.seed_client(), &self.namespace, &resource.name_any()).await?;
-                going.push(resource.name_any());
-            }
+        let listed = api.read_list(&ListParams::default().labels("origin=gardener")).await?;
+        let of_shoot = listed.iter().filter(|one| one.spec.class.is_none());
+        let names = of_shoot.map(ResourceExt::name_any);
+        Ok(names.filter(|name| name != RESOURCE_MANAGER).collect())
+    }
+
+    pub(crate) async fn destroy_managed_resources(&self) -> Done {
+        for name in self.managed_resources().await? {
+            managed_resource::delete(self.seed_client(), &self.namespace, &name).await?;
         }
-        for name in going {
+        Ok(())
+    }
+
+    pub(crate) async fn wait_for_end_of_managed_resources(&self) -> Done {
+        for name in self.managed_resources().await? {
             managed_resource::wait_gone(self.seed_client(), &self.namespace, &name, TEN_MINUTES).await?;
         }
         Ok(())
     }
 
-    /// The resource manager's own content stays: the API server that it is in goes next.
-    pub(crate) async fn release_managed_resources(&self) -> Done {
+    /// Waits until what is in the shoot is gone, whoever put it there; where there is no API server any more that it could be removed from, it is let
+    /// go. What the resource manager needs itself stays: the API server that it is in goes next.
+    pub(crate) async fn release_managed_resources(&self, is_reachable: bool) -> Done {
         let api: Api<ManagedResource> = self.seed_api();
-        for resource in api.read_list(&ListParams::default()).await? {
-            gardener_controller::apply::patch(&api, &resource, |one| one.spec.keep_objects = Some(true)).await?;
-            managed_resource::delete(self.seed_client(), &self.namespace, &resource.name_any()).await?;
-            managed_resource::wait_gone(self.seed_client(), &self.namespace, &resource.name_any(), TEN_MINUTES).await?;
+        let listed = api.read_list(&ListParams::default()).await?;
+        let of_shoot: Vec<&ManagedResource> = listed.iter().filter(|one| one.spec.class.is_none()).collect();
+        for resource in &of_shoot {
+            let name = resource.name_any();
+            if !is_reachable || name == RESOURCE_MANAGER {
+                gardener_controller::apply::patch(&api, *resource, |one| one.spec.keep_objects = Some(true)).await?;
+                managed_resource::delete(self.seed_client(), &self.namespace, &name).await?;
+            }
+        }
+        for resource in of_shoot {
+            managed_resource::wait_gone(self.seed_client(), &self.namespace, &resource.name_any(), DEFAULT).await?;
         }
         Ok(())
     }
 
     pub(crate) async fn destroy_api_server(&self) -> Done {
-        let mut manifests = kube_apiserver::workload(&self.view().cluster(), 1, 1, Vec::new());
-        manifests.push(kube_apiserver::service(&self.view().cluster()));
-        apply::delete_all(self.seed_client(), &manifests).await?;
+        let manifests = kube_apiserver::workload(&self.view().cluster(), 1, 1, Vec::new());
+        Ok(apply::delete_all(self.seed_client(), &manifests).await?)
+    }
+
+    pub(crate) async fn wait_for_end_of_api_server(&self) -> Done {
         let api: Api<k8s_openapi::api::apps::v1::Deployment> = self.seed_api();
         Ok(wait_deleted(&api, kube_apiserver::NAME, patience(Duration::from_secs(300))).await?)
     }
 
-    pub(crate) async fn destroy_records(&self) -> Done {
-        self.destroy_record(Record::External).await?;
-        self.destroy_record(Record::Internal).await
+    pub(crate) async fn destroy_api_server_service(&self) -> Done {
+        let service = kube_apiserver::service(&self.view().cluster());
+        Ok(apply::delete_all(self.seed_client(), &[service]).await?)
+    }
+
+    async fn etcds(&self) -> Result<Vec<Etcd>, TaskError> {
+        let api: Api<Etcd> = self.seed_api();
+        Ok(api.read_list(&ListParams::default()).await?)
     }
 
     pub(crate) async fn destroy_etcds(&self) -> Done {
         let api: Api<Etcd> = self.seed_api();
-        let listed = api.read_list(&ListParams::default()).await?;
         let now = self.now();
-        for etcd in &listed {
-            gardener_controller::apply::patch(&api, etcd, |etcd| {
+        for etcd in self.etcds().await? {
+            gardener_controller::apply::patch(&api, &etcd, |etcd| {
                 operation::confirm_deletion(etcd.annotations_mut(), now);
             })
             .await?;
             gardener_controller::apply::delete(&api, &etcd.name_any()).await?;
         }
-        for etcd in &listed {
+        Ok(())
+    }
+
+    pub(crate) async fn wait_for_end_of_etcds(&self) -> Done {
+        let api: Api<Etcd> = self.seed_api();
+        for etcd in self.etcds().await? {
             wait_deleted(&api, &etcd.name_any(), patience(Duration::from_secs(300))).await?;
         }
         Ok(())
@@ -265,6 +203,11 @@ impl Botanist {
     pub(crate) async fn destroy_namespace(&self) -> Done {
         let api: Api<Namespace> = Api::all(self.seed_client().clone());
         gardener_controller::apply::delete(&api, &self.namespace).await?;
+        Ok(())
+    }
+
+    pub(crate) async fn wait_for_end_of_namespace(&self) -> Done {
+        let api: Api<Namespace> = Api::all(self.seed_client().clone());
         Ok(wait_deleted(&api, &self.namespace, patience(Duration::from_secs(900))).await?)
     }
 

@@ -97,11 +97,17 @@ impl Botanist {
             .await
     }
 
-    /// apiserver-proxy, node-exporter, node-problem-detector and blackbox-exporter.
-    pub(crate) async fn deploy_daemons(&self) -> Done {
+    /// apiserver-proxy, node-exporter or node-problem-detector.
+    pub(crate) async fn deploy_daemon(&self, daemon: &str) -> Done {
         for (name, objects) in shoot_system::daemons() {
-            self.deploy_to_shoot(name, &objects).await?;
+            if name.ends_with(daemon) {
+                self.deploy_to_shoot(name, &objects).await?;
+            }
         }
+        Ok(())
+    }
+
+    pub(crate) async fn deploy_blackbox_exporter(&self) -> Done {
         self.deploy_to_shoot("shoot-core-blackbox-exporter", &shoot_system::blackbox_exporter())
             .await
     }

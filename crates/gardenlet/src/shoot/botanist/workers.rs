@@ -76,8 +76,14 @@ impl Botanist {
         Ok(())
     }
 
-    /// Deletes configs of no pool, but those that machines still have [OSC-2].
-    pub(crate) async fn delete_stale_operating_system_configs(&self) -> Done {
+    /// Configs of no pool, but those that machines still have [OSC-2]; all, if the shoot goes.
+    async fn stale_operating_system_configs(&self) -> Result<Vec<String>, TaskError> {
+        let api: Api<OperatingSystemConfig> = self.seed_api();
+        let listed = api.read_list(&ListParams::default()).await?;
+        let names = listed.iter().map(ResourceExt::name_any);
+        if self.shoot().in_deletion() {
+            return Ok(names.collect());
+        }
         let label = "worker.gardener.cloud/gardener-node-agent-secret-name";
         let mut kept: Vec<String> = self.keys().into_iter().map(|(_, key)| key).collect();
         let used: Api<gardener_apis::machine::v1alpha1::Machine> = self.seed_api();
@@ -86,29 +92,23 @@ impl Botanist {
             let key = template.at(&format!("/nodeTemplate/metadata/labels/{}", label.replace('/', "~1")));
             kept.extend(key.and_then(serde_json::Value::as_str).map(str::to_owned));
         }
-        self.delete_operating_system_configs(|name| {
+        let is_stale = |name: &String| {
             let key = name.trim_end_matches("-init").trim_end_matches("-original");
             !kept.iter().any(|one| one == key)
-        })
-        .await
+        };
+        Ok(names.filter(is_stale).collect())
     }
 
-    /// Deletes the configs that `goes` names.
-    pub(crate) async fn delete_operating_system_configs(&self, goes: impl Fn(&str) -> bool) -> Done {
-        let api: Api<OperatingSystemConfig> = self.seed_api();
-        let listed = api.read_list(&ListParams::default()).await?;
-        let going: Vec<String> = listed
-            .iter()
-            .map(ResourceExt::name_any)
-            .filter(|name| goes(name))
-            .collect();
-        for name in &going {
-            extension::delete(&api, name, &self.config.clock).await?;
-        }
-        for name in &going {
-            extension::wait_gone(&api, name, Timing::SHORT).await?;
-        }
-        Ok(())
+    /// Deletes configs that nobody has any more.
+    pub(crate) async fn delete_stale_operating_system_configs(&self) -> Done {
+        let going = self.stale_operating_system_configs().await?;
+        self.delete_named::<OperatingSystemConfig>(&going).await
+    }
+
+    /// Waits until they are gone.
+    pub(crate) async fn wait_for_stale_operating_system_configs(&self) -> Done {
+        let going = self.stale_operating_system_configs().await?;
+        self.wait_for_end_of::<OperatingSystemConfig>(&going).await
     }
 
     /// [CP-F54]: the node agents' Secrets and what they are allowed to.

@@ -19,6 +19,7 @@ use http::header::AUTHORIZATION;
 use k8s_openapi::jiff::Timestamp;
 use parking_lot::RwLock;
 use serde_json::Value;
+use x509_parser::x509::X509Name;
 
 use crate::cluster::LogicalCluster;
 use crate::definition::Lister;
@@ -94,7 +95,7 @@ impl FrontProxies {
     fn user(&self, certificate: &[u8], headers: &HeaderMap) -> Option<UserInfo> {
         if !self.names.is_empty() {
             let (_, parsed) = x509_parser::parse_x509_certificate(certificate).ok()?;
-            let name = parsed.subject().iter_common_name().next()?.as_str().ok()?;
+            let name = common_name(parsed.subject())?;
             self.names.iter().any(|own| own == name).then_some(())?;
         }
         let all = |names: &[String]| -> Vec<String> {
@@ -350,20 +351,63 @@ impl From<TokenError> for Rejected {
             TokenError::Signature => Self::because("go-jose/go-jose: error in cryptographic primitive".to_owned()),
             TokenError::Expired => Self::because("service account token has expired".to_owned()),
             TokenError::NotYet => Self::because("service account token is not valid yet".to_owned()),
+            TokenError::OfTheFuture => Self::because("service account token is issued in the future".to_owned()),
         }
     }
 }
 
-/// The identity in a client certificate: the common name, and a group per organization.
-pub fn certificate_user(der: &[u8]) -> Option<UserInfo> {
-    let (_, certificate) = x509_parser::parse_x509_certificate(der).ok()?;
+/// The member of a subject that is the user's unique id, which is Kubernetes' own.
+const UID_OF_CERTIFICATES: &str = "1.3.6.1.4.1.57683.2";
+
+/// A certificate whose user's unique id cannot be used: there are several, it is empty, or no text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected one unique id that is a text and not empty in the subject of the client certificate, found others")]
+pub struct WrongUid;
+
+/// The identity in a client certificate: the last common name, its unique id, if it has one, and a group per organization. As with kube-apiserver
+/// the digest of the certificate tells by what the user came. None where nobody is named.
+///
+/// # Errors
+/// When it names a user whose unique id cannot be used; such a certificate is refused.
+pub fn certificate_user(der: &[u8]) -> Result<Option<UserInfo>, WrongUid> {
+    let Ok((_, certificate)) = x509_parser::parse_x509_certificate(der) else {
+        return Ok(None);
+    };
     let subject = certificate.subject();
-    let name = subject.iter_common_name().next()?.as_str().ok()?;
+    let Some(name) = common_name(subject).filter(|name| !name.is_empty()) else {
+        return Ok(None);
+    };
+    let mut uids = subject
+        .iter_attributes()
+        .filter(|attribute| attribute.attr_type().to_id_string() == UID_OF_CERTIFICATES);
+    let uid = match (uids.next(), uids.next()) {
+        (None, _) => "",
+        (Some(uid), None) => uid.as_str().ok().filter(|uid| !uid.is_empty()).ok_or(WrongUid)?,
+        (Some(_), Some(_)) => return Err(WrongUid),
+    };
     let groups: Vec<&str> = subject
         .iter_organization()
         .filter_map(|organization| organization.as_str().ok())
         .collect();
-    Some(UserInfo::new(name, &groups))
+    let mut user = UserInfo::new(name, &groups);
+    user.uid = uid.to_owned();
+    let digest = format!("X509SHA256={}", sha256_in_hex(der));
+    user.extra.insert(CREDENTIAL_ID.to_owned(), vec![digest]);
+    Ok(Some(user))
+}
+
+/// The common name of a subject: of several the last one, as Go has it.
+fn common_name<'a>(subject: &'a X509Name<'_>) -> Option<&'a str> {
+    subject.iter_common_name().filter_map(|name| name.as_str().ok()).last()
+}
+
+/// By what a user came, in what is known of it beside its name: which certificate or token it was.
+pub(crate) const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
+
+/// The SHA-256 of some bytes, as text.
+pub(crate) fn sha256_in_hex(bytes: &[u8]) -> String {
+    let digest = ring::digest::digest(&ring::digest::SHA256, bytes);
+    digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The service account of a token, while it and what the token is bound to are there.
@@ -459,7 +503,47 @@ fn bootstrap_user(cluster: &LogicalCluster, token: &str) -> Option<UserInfo> {
 
 #[cfg(test)]
 mod tests {
+    use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair};
+
     use super::*;
+
+    /// A certificate of a subject of these members.
+    fn certificate(members: &[(DnType, &str)]) -> Vec<u8> {
+        let mut params = CertificateParams::default();
+        params.distinguished_name = DistinguishedName::new();
+        for (kind, value) in members {
+            params.distinguished_name.push(kind.clone(), *value);
+        }
+        let key = KeyPair::generate().unwrap();
+        params.self_signed(&key).unwrap().der().to_vec()
+    }
+
+    #[test]
+    fn certificates_tell_who_comes_and_by_what() {
+        let uid = || DnType::CustomDnType(vec![1, 3, 6, 1, 4, 1, 57683, 2]);
+        let der = certificate(&[
+            (DnType::CommonName, "alice"),
+            (DnType::OrganizationName, "dev"),
+            (uid(), "7"),
+        ]);
+        let alice = certificate_user(&der).unwrap().unwrap();
+        assert_eq!((alice.name.as_str(), alice.uid.as_str()), ("alice", "7"));
+        assert!(alice.is_in("dev"));
+        let digest = alice.extra[CREDENTIAL_ID][0].strip_prefix("X509SHA256=").unwrap();
+        assert_eq!(digest, sha256_in_hex(&der));
+        assert_eq!(digest.len(), 64);
+        let plain = certificate(&[(DnType::CommonName, "alice")]);
+        assert_eq!(certificate_user(&plain).unwrap().unwrap().uid, "");
+        let empty = certificate(&[(DnType::CommonName, "alice"), (uid(), "")]);
+        assert_eq!(certificate_user(&empty), Err(WrongUid));
+        // who is nobody needs no id
+        let nobody = certificate(&[(DnType::OrganizationName, "dev"), (uid(), "")]);
+        assert_eq!(certificate_user(&nobody), Ok(None));
+        assert_eq!(
+            sha256_in_hex(b""),
+            "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+        );
+    }
 
     #[test]
     fn headers_without_a_bearer_token_say_nothing() {

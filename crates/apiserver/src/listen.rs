@@ -95,10 +95,10 @@ impl Authorities {
             let believes = judges.as_ref()?.believe(own, others, UnixTime::now());
             believes.then(|| own.as_ref().to_vec())
         };
-        let certificate = believed(&self.clients);
+        let user = believed(&self.clients).map(|certificate| certificate_user(&certificate));
         Shown {
-            refused: certificate.is_none(),
-            user: certificate.as_deref().and_then(certificate_user),
+            refused: !matches!(user, Some(Ok(_))),
+            user: user.and_then(Result::ok).flatten(),
             front_proxy: believed(&self.front_proxies),
         }
     }

@@ -121,9 +121,11 @@ impl Server {
     /// A client of one cluster inside this process that shows a client certificate (DER). The caller answers for its authenticity, as TLS does
     /// for certificates from outside.
     pub fn client_with_certificate(&self, cluster: &str, certificate: &[u8]) -> kube::Client {
+        let shown = certificate_user(certificate);
         let caller = Caller {
             cluster: cluster.to_owned(),
-            certificate: certificate_user(certificate),
+            refused_certificate: shown.is_err(),
+            certificate: shown.ok().flatten(),
             ..Caller::default()
         };
         self.client_of(caller, None)

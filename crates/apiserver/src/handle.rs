@@ -617,7 +617,7 @@ impl Call {
             "get" | "list" | "watch" if component_status::is_found_out(&scope.definition) => {
                 component_status::answer(self, &scope, verb).await
             }
-            "watch" => self.watch(scope, path),
+            "watch" => self.watch(scope, path).await,
             "list" => self.list(&scope).await,
             _ if !scope.subresource.is_empty() && scope.subresource != "status" && !scope.is_view() => {
                 self.subresource(&scope, verb, &path.beyond).await
@@ -693,6 +693,7 @@ impl Call {
             false => ApiError::bad_request(format!("invalid resource version: {}", error.message())),
         });
         if let Some(revision) = asked? {
+            scope.wait_for_revision(revision).await;
             scope.not_before(revision)?;
         }
         let entry = scope.entry()?;
@@ -707,6 +708,7 @@ impl Call {
     async fn list(&self, scope: &Scope) -> Result<Response<Body>, ApiError> {
         let accept = self.accept(scope)?;
         let query = ListQuery::read(&self.query, &scope.definition, false)?;
+        scope.wait_for(&query).await;
         let mut page = scope.list(&query)?;
         if let (Shape::Table, Some(order)) = (accept.shape, scope.definition.strategy.row_order()) {
             page.entries.sort_by_cached_key(|entry| order(&object::value_of(entry)));
@@ -714,7 +716,7 @@ impl Call {
         self.page(scope, page, accept).await
     }
 
-    fn watch(&self, mut scope: Scope, path: &ResourcePath) -> Result<Response<Body>, ApiError> {
+    async fn watch(&self, mut scope: Scope, path: &ResourcePath) -> Result<Response<Body>, ApiError> {
         self.accept(&scope)?;
         // how the watch is asked for is looked at before it is looked at how it shall be told
         let accept = Accept::choose_stream(&self.wanted, self.offer(&scope)?);
@@ -736,6 +738,11 @@ impl Call {
             true => None,
         };
         let query = one.as_ref().unwrap_or(&self.query);
+        if query.optional_flag("sendInitialEvents") == Some(true)
+            && let Ok(Some(revision)) = parse_revision(query.get("resourceVersion"))
+        {
+            scope.wait_for_revision(revision).await;
+        }
         let watching = Watching::begin(self.cluster.clone(), &Asked::of(&self.method, path, query, ""));
         let stream = watch::start(&scope, query, accept.clone(), self.closed.clone())?.inspect(move |_| {
             // counted for as long as the stream is there

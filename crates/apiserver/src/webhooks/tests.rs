@@ -56,7 +56,7 @@ fn hook((name, patience): &(&str, u64), failure_policy: &str) -> Value {
 async fn webhooks_may_not_take_longer_than_the_caller_waits() {
     type Hooks = &'static [(&'static str, u64)];
     // the caller's patience, webhooks that change and that judge with theirs, and what each is told of it
-    let cases: [(u64, Hooks, Hooks, Hooks, StatusCode); 3] = [
+    let cases: [(u64, Hooks, Hooks, Hooks, StatusCode); 4] = [
         (
             10,
             &[("a-0", 20), ("b-0", 5)],
@@ -77,6 +77,14 @@ async fn webhooks_may_not_take_longer_than_the_caller_waits() {
             &[("a-5", 4), ("b-1", 5)],
             &[("c-1", 5)],
             &[("a-5", 3)],
+            StatusCode::GATEWAY_TIMEOUT,
+        ),
+        // however long he would wait
+        (
+            60,
+            &[("a-20", 30), ("b-20", 30)],
+            &[("c-1", 5)],
+            &[("a-20", 30), ("b-20", 14)],
             StatusCode::GATEWAY_TIMEOUT,
         ),
     ];
@@ -102,10 +110,22 @@ async fn webhooks_may_not_take_longer_than_the_caller_waits() {
         let answer = api.server.serve(caller, request, limit).await;
         assert_eq!(answer.status(), code);
         if code == StatusCode::GATEWAY_TIMEOUT {
-            assert_eq!(answer.headers()["content-type"], "text/plain; charset=utf-8");
+            let (form, message) = match patience {
+                60 => (
+                    "application/json",
+                    "Timeout: request did not complete within requested timeout - context deadline exceeded",
+                ),
+                _ => (
+                    "text/plain; charset=utf-8",
+                    "Timeout: request did not complete within the allotted timeout",
+                ),
+            };
+            assert_eq!(answer.headers()["content-type"], form);
             let body = answer.into_body().collect().await.unwrap().to_bytes();
             let status: Value = serde_json::from_slice(&body).unwrap();
             assert_eq!(status["reason"], "Timeout");
+            assert_eq!(status["message"], message);
+            assert_eq!(status["details"], json!({}));
             // what goes on behind the answer
             tokio::time::sleep(Duration::from_secs(60)).await;
         }

@@ -206,7 +206,7 @@ fn leads_somewhere(cluster: &LogicalCluster, backend: &Backend) -> Result<(), Ve
         let message = format!("cannot find endpointslices for service/{name} in {namespace:?}");
         return Err(Verdict::not("EndpointsNotFound", message));
     }
-    match slices.iter().any(|slice| service::address(slice, port_name).is_some()) {
+    match slices.iter().any(|slice| service::has_address(slice, port_name)) {
         true => Ok(()),
         false => {
             let message = format!(

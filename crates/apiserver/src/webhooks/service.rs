@@ -55,10 +55,13 @@ pub(crate) fn port(service: &Value, number: u16) -> Option<&Value> {
     ports.find(|port| port.get("port").and_then(Value::as_u64) == Some(u64::from(number)))
 }
 
+/// Where an EndpointSlice tells its Service.
+pub(crate) const OF_SLICE: &str = "/metadata/labels/kubernetes.io~1service-name";
+
 /// The EndpointSlices of a Service.
 pub(crate) fn slices(cluster: &LogicalCluster, service: &ServiceReference) -> Vec<Arc<Value>> {
     let mut slices = cluster.list("discovery.k8s.io", "endpointslices", Some(&service.namespace));
-    slices.retain(|slice| meta::text(slice, "/metadata/labels/kubernetes.io~1service-name") == service.name);
+    slices.retain(|slice| meta::text(slice, OF_SLICE) == service.name);
     slices
 }
 

@@ -126,6 +126,8 @@ pub struct ClusterConfig {
     pub watch_timeout: Duration,
     /// Ports of nodes that services get.
     pub node_ports: RangeInclusive<u16>,
+    /// Whether servers behind it may not send clients elsewhere.
+    pub rejects_redirects: bool,
     /// What is told of requests, if anything.
     pub audit: Option<Arc<Audit>>,
     /// By which ways it reaches other servers.
@@ -155,6 +157,7 @@ impl ClusterConfig {
             elsewhere: None,
             watch_timeout: WATCH_TIMEOUT,
             node_ports: NODE_PORTS,
+            rejects_redirects: true,
             audit: None,
             egress: Arc::default(),
             flags: None,

@@ -16,11 +16,12 @@ use http::header::{
 };
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Limited};
+use parking_lot::Mutex;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::accept::{Accept, Shape, Wanted};
-use crate::aggregation::{self, Backend, Forwarded};
+use crate::aggregation::{self, Backend, Forwarded, Origin};
 use crate::audit::{Audited, Begun, Trail};
 use crate::authz::{self, Attributes, Decision};
 use crate::cluster::LogicalCluster;
@@ -41,7 +42,7 @@ use crate::{
 };
 
 /// By what a request is found again in audit logs.
-const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
+pub(crate) const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
 
 /// Largest body that is read.
 const BODY_LIMIT: usize = 3 * 1024 * 1024;
@@ -91,7 +92,14 @@ pub(crate) struct Call {
     pub(crate) query: Query,
     pub(crate) headers: HeaderMap,
     pub(crate) wanted: Wanted,
+    /// Empty where another server is to read it.
     pub(crate) body: Bytes,
+    /// The body as it comes, where another server is to read it.
+    unread: Mutex<Option<Body>>,
+    /// The other end of the connection.
+    from: Option<IpAddr>,
+    /// By what it is found again, if somebody outside asks.
+    audit_id: Option<HeaderValue>,
     pub(crate) audited: Audited,
     /// Until when the caller waits for the answer.
     pub(crate) until: Option<Instant>,
@@ -265,11 +273,20 @@ where
     if tells_flow {
         known.flow = cluster.flow_control().flow(&cluster, &question().by(&user));
     }
-    let limited = Limited::new(body, BODY_LIMIT);
-    let body = match limited.collect().await {
-        Ok(collected) => collected.to_bytes(),
-        Err(error) if error.is::<http_body_util::LengthLimitError>() => return Err(ApiError::too_large(BODY_LIMIT)),
-        Err(error) => return Err(ApiError::bad_request(format!("the body could not be read: {error}"))),
+    let backend = match &target {
+        Target::Resource(path) => cluster.aggregation().backend(&cluster, &path.group, &path.version),
+        Target::Other(path) => backend_of(&cluster, path),
+    };
+    let (body, unread) = match backend {
+        // it is for the other server to say how large a body may be
+        Some(_) => (Bytes::new(), Some(body.map_err(std::io::Error::other).boxed_unsync())),
+        None => match Limited::new(body, BODY_LIMIT).collect().await {
+            Ok(collected) => (collected.to_bytes(), None),
+            Err(error) if error.is::<http_body_util::LengthLimitError>() => {
+                return Err(ApiError::too_large(BODY_LIMIT));
+            }
+            Err(error) => return Err(ApiError::bad_request(format!("the body could not be read: {error}"))),
+        },
     };
     let call = Call {
         cluster,
@@ -281,6 +298,9 @@ where
         headers: parts.headers,
         wanted,
         body,
+        unread: Mutex::new(unread),
+        from: caller.from,
+        audit_id: known.audit_id.clone(),
         audited,
         until: caller.until,
     };
@@ -289,6 +309,13 @@ where
         // apart from the rest of the task, which is moved several times
         Target::Resource(resource) => Box::pin(call.counted(resource)).await,
     }
+}
+
+/// The other server that a document about a version comes from.
+fn backend_of(cluster: &LogicalCluster, path: &str) -> Option<Arc<Backend>> {
+    let path = path.strip_prefix("/openapi/v3").unwrap_or(path);
+    let (group, version) = path.strip_prefix("/apis/")?.trim_end_matches('/').split_once('/')?;
+    cluster.aggregation().backend(cluster, group, version)
 }
 
 impl Call {
@@ -340,7 +367,7 @@ impl Call {
             // who is served by path begins with one slash
             return Ok(respond::page_not_found());
         }
-        if let Some(backend) = self.backend_of(path) {
+        if let Some(backend) = backend_of(&self.cluster, path) {
             return Ok(self.forward(&backend).await);
         }
         if path == "/version" {
@@ -424,21 +451,22 @@ impl Call {
         outcome
     }
 
-    /// The other server that a document about a version comes from.
-    fn backend_of(&self, path: &str) -> Option<Arc<Backend>> {
-        let path = path.strip_prefix("/openapi/v3").unwrap_or(path);
-        let (group, version) = path.strip_prefix("/apis/")?.trim_end_matches('/').split_once('/')?;
-        self.cluster.aggregation().backend(&self.cluster, group, version)
-    }
-
     /// Sends the request on to the server that serves it.
     async fn forward(&self, backend: &Backend) -> Response<Body> {
         let request = Forwarded {
             method: &self.method,
             path: &self.uri,
             headers: &self.headers,
-            body: self.body.clone(),
+            body: self
+                .unread
+                .lock()
+                .take()
+                .unwrap_or_else(|| respond::full(self.body.clone())),
             user: &self.user,
+            origin: Some(Origin {
+                from: self.from,
+                audit_id: self.audit_id.as_ref(),
+            }),
         };
         let response = aggregation::forward(&self.cluster, backend, request).await;
         match self.query.flag("watch") {

@@ -27,7 +27,7 @@ use crate::cluster::LogicalCluster;
 use crate::definition::Lister;
 use crate::user::{MASTERS, UserInfo};
 use crate::webhooks::service;
-use crate::{meta, object};
+use crate::{meta, object, respond};
 
 /// How often servers that answer are asked again.
 const INTERVAL: Duration = Duration::from_secs(30);
@@ -327,8 +327,9 @@ async fn ask(
         method: &Method::GET,
         path,
         headers: &headers,
-        body: Bytes::new(),
+        body: respond::full(Bytes::new()),
         user: &UserInfo::new("system:kube-aggregator", &[MASTERS]),
+        origin: None,
     };
     let answered = async {
         let response = proxy::send(cluster, backend, request)

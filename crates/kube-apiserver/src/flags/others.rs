@@ -11,8 +11,7 @@ pub(super) const OTHERS: Others = Others {
 };
 
 /// Accepted without effect: true or false.
-const SWITCHES: [&str; 5] = [
-    "aggregator-reject-forwarding-redirect",
+const SWITCHES: [&str; 4] = [
     "allow-privileged",
     "enable-aggregator-routing",
     "enable-logs-handler",

@@ -59,6 +59,7 @@ fn flags_are_told_as_upstream_tells_them() {
         ("enable-admission-plugins", "[]"),
         ("version", "false"),
         ("allow-privileged", "true"),
+        ("aggregator-reject-forwarding-redirect", "true"),
     ] {
         assert_eq!(told.get(flag).map(String::as_str), Some(expected), "{flag}");
     }

@@ -21,6 +21,7 @@ use parking_lot::RwLock;
 use serde_json::Value;
 use x509_parser::x509::X509Name;
 
+use crate::audit::Audited;
 use crate::cluster::LogicalCluster;
 use crate::definition::Lister;
 use crate::delegation::TokenReviewer;
@@ -156,7 +157,8 @@ impl Authenticator {
         !settings.authorizes_all && settings.anonymous_paths.is_empty()
     }
 
-    /// Who sent a request for a path, by the certificates that TLS has verified and by what its headers say.
+    /// Who sent a request for a path, by the certificates that TLS has verified and by what its headers say. `remarks` takes what there is to say of
+    /// them.
     ///
     /// # Errors
     /// 401 for credentials that are wrong, and for none where anonymous access is off.
@@ -166,6 +168,7 @@ impl Authenticator {
         caller: &Caller,
         path: &str,
         headers: &HeaderMap,
+        remarks: &mut Remarks,
     ) -> Result<UserInfo, ApiError> {
         let (anonymous, reviewer) = {
             let settings = self.settings.read();
@@ -187,7 +190,7 @@ impl Authenticator {
             return match reviewer {
                 Some(reviewer) => reviewer.user(token).await,
                 None => {
-                    let found = self.token_user(cluster, token, &[]).await;
+                    let found = self.token_user(cluster, token, &[], remarks).await;
                     found.map(|(user, _)| user).map_err(|_| ApiError::unauthorized())
                 }
             };
@@ -208,10 +211,11 @@ impl Authenticator {
         cluster: &LogicalCluster,
         token: &str,
         audiences: &[String],
+        remarks: &mut Remarks,
     ) -> Result<(UserInfo, Vec<String>), Rejected> {
         let settings = self.settings();
         let mut refusals = Vec::new();
-        match own_user(&settings, cluster, token, audiences) {
+        match own_user(&settings, cluster, token, audiences, remarks) {
             Ok(found) => return Ok(found),
             Err(Rejected::Unknown) => {}
             Err(Rejected::Because(whys)) => refusals = whys,
@@ -257,6 +261,7 @@ fn own_user(
     cluster: &LogicalCluster,
     token: &str,
     audiences: &[String],
+    remarks: &mut Remarks,
 ) -> Result<(UserInfo, Vec<String>), Rejected> {
     let wanted = if audiences.is_empty() {
         settings.audiences.clone()
@@ -294,7 +299,7 @@ fn own_user(
         if for_cluster.is_empty() && !settings.audiences.is_empty() {
             return Err(misses(&settings.audiences));
         }
-        return legacy_tokens::user(cluster, token, &claims).map(|user| (user, for_cluster));
+        return legacy_tokens::user(cluster, token, &claims, remarks).map(|user| (user, for_cluster));
     }
     let issuers = || std::iter::once(&settings.issuer).chain(&settings.accepted_issuers);
     let is_known = |issuer: &str| issuers().all(|own| own.is_empty()) || issuers().any(|own| own == issuer);
@@ -306,7 +311,7 @@ fn own_user(
     if good_for.is_empty() && !wanted.is_empty() {
         return Err(misses(&claims.aud));
     }
-    service_account_user(cluster, &claims).map(|user| (user, good_for))
+    service_account_user(cluster, &claims, remarks).map(|user| (user, good_for))
 }
 
 /// The token in an `Authorization` header. One of another kind, or without a token, says nothing of who asks.
@@ -315,6 +320,39 @@ fn bearer_token(header: &str) -> Option<&str> {
     let scheme = parts.next()?;
     let token = parts.next().filter(|token| !token.is_empty())?;
     scheme.eq_ignore_ascii_case("bearer").then_some(token)
+}
+
+/// What there is to say of credentials, whether they are believed or not.
+#[derive(Debug, Default)]
+pub struct Remarks {
+    /// Sentences for who showed them.
+    pub(crate) warnings: Vec<String>,
+    /// What audit logs tell, by its name in `authentication.k8s.io`.
+    annotations: Vec<(&'static str, String)>,
+}
+
+impl Remarks {
+    /// Has audit logs tell something; `name` is in `authentication.k8s.io`.
+    pub(crate) fn annotate(&mut self, name: &'static str, told: String) {
+        self.annotations.push((name, told));
+    }
+
+    /// Tells audit logs what they are to tell.
+    pub(crate) fn tell(&mut self, audited: &Audited) {
+        for (name, told) in self.annotations.drain(..) {
+            audited.annotate(format!("authentication.k8s.io/{name}"), told);
+        }
+    }
+}
+
+/// What is told of a token that should have been replaced by now, though it is still good.
+fn staleness(claims: &Claims, now: Timestamp) -> Option<String> {
+    let since = claims.kubernetes.warnafter.filter(|since| *since != 0)?;
+    (now > Timestamp::from_second(since).ok()?).then(|| {
+        let seconds = now.as_second().saturating_sub(since);
+        let subject = &claims.sub;
+        format!("subject: {subject}, seconds after warning threshold: {seconds}")
+    })
 }
 
 /// Why a token stands for nobody.
@@ -411,7 +449,11 @@ pub(crate) fn sha256_in_hex(bytes: &[u8]) -> String {
 }
 
 /// The service account of a token, while it and what the token is bound to are there.
-fn service_account_user(cluster: &LogicalCluster, claims: &Claims) -> Result<UserInfo, Rejected> {
+fn service_account_user(
+    cluster: &LogicalCluster,
+    claims: &Claims,
+    remarks: &mut Remarks,
+) -> Result<UserInfo, Rejected> {
     let own = &claims.kubernetes;
     let because = |why: String| Err(Rejected::because(why));
     let (namespace, name) = (own.namespace.as_str(), own.serviceaccount.name.as_str());
@@ -451,6 +493,9 @@ fn service_account_user(cluster: &LogicalCluster, claims: &Claims) -> Result<Use
         if is_gone(&object) {
             return because("service account token has been invalidated".to_owned());
         }
+    }
+    if let Some(told) = staleness(claims, cluster.clock().now()) {
+        remarks.annotate("stale-token", told);
     }
     let mut user = UserInfo::service_account(namespace, name, &own.serviceaccount.uid);
     let mut tell = |key: &str, value: String| {
@@ -543,6 +588,23 @@ mod tests {
             sha256_in_hex(b""),
             "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
         );
+    }
+
+    #[test]
+    fn tokens_that_should_have_been_replaced_are_told() {
+        let told = |warnafter: Option<i64>, millisecond: i64| {
+            let mut claims = Claims {
+                sub: "system:serviceaccount:n:a".into(),
+                ..Claims::default()
+            };
+            claims.kubernetes.warnafter = warnafter;
+            staleness(&claims, Timestamp::from_millisecond(millisecond).unwrap())
+        };
+        let text = "subject: system:serviceaccount:n:a, seconds after warning threshold: 7";
+        assert_eq!(told(Some(100), 107_900).as_deref(), Some(text));
+        for (warnafter, millisecond) in [(Some(100), 100_000), (Some(0), 1), (None, 1)] {
+            assert_eq!(told(warnafter, millisecond), None);
+        }
     }
 
     #[test]

@@ -23,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 use crate::accept::{Accept, Shape, Wanted};
 use crate::aggregation::{self, Backend, Forwarded, Origin};
 use crate::audit::{Audited, Begun, Trail};
+use crate::authn::Remarks;
 use crate::authz::{self, Attributes, Decision};
 use crate::cluster::LogicalCluster;
 use crate::definition::Definition;
@@ -79,6 +80,8 @@ struct Known {
     flow: Option<Flow>,
     /// What is told of it, if anything.
     trail: Option<Arc<Trail>>,
+    /// What is said of the caller's credentials.
+    warnings: Vec<String>,
 }
 
 /// One request with all that was found out about it.
@@ -121,6 +124,9 @@ where
         Ok(response) => response,
         Err(error) => respond::error(&error, &wanted),
     };
+    for warning in known.warnings.into_iter().rev() {
+        respond::warn_first(&mut response, warning);
+    }
     if let Some(trail) = known.trail {
         response = trail.answered(response).await;
     }
@@ -228,6 +234,7 @@ where
         };
         Trail::begin(audit, cluster.clock(), begun, &question.by(user))
     };
+    let mut remarks = Remarks::default();
     let user = match caller.user {
         Some(user) => user,
         None => {
@@ -235,7 +242,7 @@ where
             let authenticated = cluster
                 .config()
                 .authenticator
-                .authenticate(&cluster, &caller, &path, &parts.headers)
+                .authenticate(&cluster, &caller, &path, &parts.headers, &mut remarks)
                 .await;
             let came = match &authenticated {
                 Ok(user) => Authentication::User(&user.name),
@@ -252,6 +259,7 @@ where
                 }
                 Err(error) => {
                     if let Some(trail) = begin(&UserInfo::default())? {
+                        remarks.tell(&Audited::from(Some(Arc::clone(&trail))));
                         trail.refused(&error);
                     }
                     return Err(error);
@@ -263,6 +271,8 @@ where
     let trail = begin(&user)?;
     known.trail.clone_from(&trail);
     let audited = Audited::from(trail);
+    remarks.tell(&audited);
+    known.warnings = remarks.warnings;
     let user = match impersonated(&cluster, &user, &parts.headers, question).await? {
         Some(impersonated) => {
             audited.impersonates(&impersonated);

@@ -126,6 +126,8 @@ pub struct ClusterConfig {
     pub watch_timeout: Duration,
     /// Ports of nodes that services get.
     pub node_ports: RangeInclusive<u16>,
+    /// Whether containers may do what their node may.
+    pub allows_privileged: bool,
     /// Whether servers behind it may not send clients elsewhere.
     pub rejects_redirects: bool,
     /// What is told of requests, if anything.
@@ -157,6 +159,7 @@ impl ClusterConfig {
             elsewhere: None,
             watch_timeout: WATCH_TIMEOUT,
             node_ports: NODE_PORTS,
+            allows_privileged: true,
             rejects_redirects: true,
             audit: None,
             egress: Arc::default(),

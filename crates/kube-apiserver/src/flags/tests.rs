@@ -16,6 +16,7 @@ fn flags_are_read_as_upstream_reads_them() {
     ))
     .unwrap();
     assert_eq!(flags.serving.secure_port, 8443);
+    assert!(flags.allow_privileged && !read(NEEDED).unwrap().allow_privileged);
     assert_eq!(flags.egress_selector_config_file, None, "no file is named");
     assert!(flags.authentication.anonymous_auth == Some(true) && flags.enable_bootstrap_token_auth);
     assert_eq!(flags.authorization.authorization_mode, ["Node", "RBAC"]);

@@ -492,7 +492,7 @@ mod tests {
         let asked = "watch=1&resourceVersion=1&timeoutSeconds=100";
         let told_of_b = (5, "ADDED".to_owned());
         let bookmark = |at| (at, "BOOKMARK".to_owned());
-        assert_eq!(told(asked, 5).await, [told_of_b.clone()]);
+        assert_eq!(told(asked, 5).await, std::slice::from_ref(&told_of_b));
         let asked = format!("{asked}&allowWatchBookmarks=true");
         assert_eq!(told(&asked, 5).await, [told_of_b, bookmark(60), bookmark(98)]);
         // nothing has happened by then

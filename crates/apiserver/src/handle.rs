@@ -29,6 +29,7 @@ use crate::cluster::LogicalCluster;
 use crate::definition::Definition;
 use crate::flow_control::Flow;
 use crate::impersonation::impersonated;
+use crate::in_flight::Full;
 use crate::metrics::access::Authentication;
 use crate::metrics::{self, Asked, Watching, waits};
 use crate::question::{self, Question};
@@ -280,7 +281,16 @@ where
         }
         None => user,
     };
-    if tells_flow {
+    let mut place = None;
+    if let Some(in_flight) = &cluster.config().in_flight {
+        let verb = question().verb;
+        if verb != "watch" && !time_limit::is_lasting(&target) {
+            match in_flight.place(&verb, &user) {
+                Ok(own) => place = own,
+                Err(Full) => return Ok(respond::busy()),
+            }
+        }
+    } else if tells_flow {
         known.flow = cluster.flow_control().flow(&cluster, &question().by(&user));
     }
     let backend = match &target {
@@ -314,11 +324,13 @@ where
         audited,
         until: caller.until,
     };
-    match target {
+    let answered = match target {
         Target::Other(path) => call.other(&path).await,
         // apart from the rest of the task, which is moved several times
         Target::Resource(resource) => Box::pin(call.counted(resource)).await,
-    }
+    };
+    drop(place);
+    answered
 }
 
 /// The other server that a document about a version comes from.

@@ -22,7 +22,7 @@ use ipnet::IpNet;
 pub use audit::AuditFlags;
 pub use authentication::AuthenticationFlags;
 pub use authorization::AuthorizationFlags;
-pub use groups::{AdmissionFlags, CallerFlags, EndingFlags, EtcdFlags, NamedCertificate, ServingFlags};
+pub use groups::{AdmissionFlags, CallerFlags, EndingFlags, EtcdFlags, InFlightFlags, NamedCertificate, ServingFlags};
 pub use line::{FlagError, Line, Program, Switch};
 pub use port_range::PortRange;
 pub use runtime_config::RuntimeConfig;

@@ -22,7 +22,7 @@ use crate::followed::Followed;
 pub use availability::run;
 pub(crate) use backend::{Backend, Backends};
 pub(crate) use local::{LOCAL, group_priority};
-pub(crate) use proxy::{Forwarded, forward};
+pub(crate) use proxy::{Forwarded, Origin, forward};
 
 /// What the API server shows to other servers: its certificate and key (PEM), by which they know that it speaks for its users.
 #[derive(Clone, Debug)]

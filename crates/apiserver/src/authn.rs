@@ -19,7 +19,9 @@ use http::header::AUTHORIZATION;
 use k8s_openapi::jiff::Timestamp;
 use parking_lot::RwLock;
 use serde_json::Value;
+use x509_parser::x509::X509Name;
 
+use crate::audit::Audited;
 use crate::cluster::LogicalCluster;
 use crate::definition::Lister;
 use crate::delegation::TokenReviewer;
@@ -94,7 +96,7 @@ impl FrontProxies {
     fn user(&self, certificate: &[u8], headers: &HeaderMap) -> Option<UserInfo> {
         if !self.names.is_empty() {
             let (_, parsed) = x509_parser::parse_x509_certificate(certificate).ok()?;
-            let name = parsed.subject().iter_common_name().next()?.as_str().ok()?;
+            let name = common_name(parsed.subject())?;
             self.names.iter().any(|own| own == name).then_some(())?;
         }
         let all = |names: &[String]| -> Vec<String> {
@@ -155,7 +157,8 @@ impl Authenticator {
         !settings.authorizes_all && settings.anonymous_paths.is_empty()
     }
 
-    /// Who sent a request for a path, by the certificates that TLS has verified and by what its headers say.
+    /// Who sent a request for a path, by the certificates that TLS has verified and by what its headers say. `remarks` takes what there is to say of
+    /// them.
     ///
     /// # Errors
     /// 401 for credentials that are wrong, and for none where anonymous access is off.
@@ -165,6 +168,7 @@ impl Authenticator {
         caller: &Caller,
         path: &str,
         headers: &HeaderMap,
+        remarks: &mut Remarks,
     ) -> Result<UserInfo, ApiError> {
         let (anonymous, reviewer) = {
             let settings = self.settings.read();
@@ -186,7 +190,7 @@ impl Authenticator {
             return match reviewer {
                 Some(reviewer) => reviewer.user(token).await,
                 None => {
-                    let found = self.token_user(cluster, token, &[]).await;
+                    let found = self.token_user(cluster, token, &[], remarks).await;
                     found.map(|(user, _)| user).map_err(|_| ApiError::unauthorized())
                 }
             };
@@ -207,10 +211,11 @@ impl Authenticator {
         cluster: &LogicalCluster,
         token: &str,
         audiences: &[String],
+        remarks: &mut Remarks,
     ) -> Result<(UserInfo, Vec<String>), Rejected> {
         let settings = self.settings();
         let mut refusals = Vec::new();
-        match own_user(&settings, cluster, token, audiences) {
+        match own_user(&settings, cluster, token, audiences, remarks) {
             Ok(found) => return Ok(found),
             Err(Rejected::Unknown) => {}
             Err(Rejected::Because(whys)) => refusals = whys,
@@ -256,6 +261,7 @@ fn own_user(
     cluster: &LogicalCluster,
     token: &str,
     audiences: &[String],
+    remarks: &mut Remarks,
 ) -> Result<(UserInfo, Vec<String>), Rejected> {
     let wanted = if audiences.is_empty() {
         settings.audiences.clone()
@@ -293,7 +299,7 @@ fn own_user(
         if for_cluster.is_empty() && !settings.audiences.is_empty() {
             return Err(misses(&settings.audiences));
         }
-        return legacy_tokens::user(cluster, token, &claims).map(|user| (user, for_cluster));
+        return legacy_tokens::user(cluster, token, &claims, remarks).map(|user| (user, for_cluster));
     }
     let issuers = || std::iter::once(&settings.issuer).chain(&settings.accepted_issuers);
     let is_known = |issuer: &str| issuers().all(|own| own.is_empty()) || issuers().any(|own| own == issuer);
@@ -305,7 +311,7 @@ fn own_user(
     if good_for.is_empty() && !wanted.is_empty() {
         return Err(misses(&claims.aud));
     }
-    service_account_user(cluster, &claims).map(|user| (user, good_for))
+    service_account_user(cluster, &claims, remarks).map(|user| (user, good_for))
 }
 
 /// The token in an `Authorization` header. One of another kind, or without a token, says nothing of who asks.
@@ -314,6 +320,39 @@ fn bearer_token(header: &str) -> Option<&str> {
     let scheme = parts.next()?;
     let token = parts.next().filter(|token| !token.is_empty())?;
     scheme.eq_ignore_ascii_case("bearer").then_some(token)
+}
+
+/// What there is to say of credentials, whether they are believed or not.
+#[derive(Debug, Default)]
+pub struct Remarks {
+    /// Sentences for who showed them.
+    pub(crate) warnings: Vec<String>,
+    /// What audit logs tell, by its name in `authentication.k8s.io`.
+    annotations: Vec<(&'static str, String)>,
+}
+
+impl Remarks {
+    /// Has audit logs tell something; `name` is in `authentication.k8s.io`.
+    pub(crate) fn annotate(&mut self, name: &'static str, told: String) {
+        self.annotations.push((name, told));
+    }
+
+    /// Tells audit logs what they are to tell.
+    pub(crate) fn tell(&mut self, audited: &Audited) {
+        for (name, told) in self.annotations.drain(..) {
+            audited.annotate(format!("authentication.k8s.io/{name}"), told);
+        }
+    }
+}
+
+/// What is told of a token that should have been replaced by now, though it is still good.
+fn staleness(claims: &Claims, now: Timestamp) -> Option<String> {
+    let since = claims.kubernetes.warnafter.filter(|since| *since != 0)?;
+    (now > Timestamp::from_second(since).ok()?).then(|| {
+        let seconds = now.as_second().saturating_sub(since);
+        let subject = &claims.sub;
+        format!("subject: {subject}, seconds after warning threshold: {seconds}")
+    })
 }
 
 /// Why a token stands for nobody.
@@ -350,24 +389,71 @@ impl From<TokenError> for Rejected {
             TokenError::Signature => Self::because("go-jose/go-jose: error in cryptographic primitive".to_owned()),
             TokenError::Expired => Self::because("service account token has expired".to_owned()),
             TokenError::NotYet => Self::because("service account token is not valid yet".to_owned()),
+            TokenError::OfTheFuture => Self::because("service account token is issued in the future".to_owned()),
         }
     }
 }
 
-/// The identity in a client certificate: the common name, and a group per organization.
-pub fn certificate_user(der: &[u8]) -> Option<UserInfo> {
-    let (_, certificate) = x509_parser::parse_x509_certificate(der).ok()?;
+/// The member of a subject that is the user's unique id, which is Kubernetes' own.
+const UID_OF_CERTIFICATES: &str = "1.3.6.1.4.1.57683.2";
+
+/// A certificate whose user's unique id cannot be used: there are several, it is empty, or no text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected one unique id that is a text and not empty in the subject of the client certificate, found others")]
+pub struct WrongUid;
+
+/// The identity in a client certificate: the last common name, its unique id, if it has one, and a group per organization. As with kube-apiserver
+/// the digest of the certificate tells by what the user came. None where nobody is named.
+///
+/// # Errors
+/// When it names a user whose unique id cannot be used; such a certificate is refused.
+pub fn certificate_user(der: &[u8]) -> Result<Option<UserInfo>, WrongUid> {
+    let Ok((_, certificate)) = x509_parser::parse_x509_certificate(der) else {
+        return Ok(None);
+    };
     let subject = certificate.subject();
-    let name = subject.iter_common_name().next()?.as_str().ok()?;
+    let Some(name) = common_name(subject).filter(|name| !name.is_empty()) else {
+        return Ok(None);
+    };
+    let mut uids = subject
+        .iter_attributes()
+        .filter(|attribute| attribute.attr_type().to_id_string() == UID_OF_CERTIFICATES);
+    let uid = match (uids.next(), uids.next()) {
+        (None, _) => "",
+        (Some(uid), None) => uid.as_str().ok().filter(|uid| !uid.is_empty()).ok_or(WrongUid)?,
+        (Some(_), Some(_)) => return Err(WrongUid),
+    };
     let groups: Vec<&str> = subject
         .iter_organization()
         .filter_map(|organization| organization.as_str().ok())
         .collect();
-    Some(UserInfo::new(name, &groups))
+    let mut user = UserInfo::new(name, &groups);
+    user.uid = uid.to_owned();
+    let digest = format!("X509SHA256={}", sha256_in_hex(der));
+    user.extra.insert(CREDENTIAL_ID.to_owned(), vec![digest]);
+    Ok(Some(user))
+}
+
+/// The common name of a subject: of several the last one, as Go has it.
+fn common_name<'a>(subject: &'a X509Name<'_>) -> Option<&'a str> {
+    subject.iter_common_name().filter_map(|name| name.as_str().ok()).last()
+}
+
+/// By what a user came, in what is known of it beside its name: which certificate or token it was.
+pub(crate) const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
+
+/// The SHA-256 of some bytes, as text.
+pub(crate) fn sha256_in_hex(bytes: &[u8]) -> String {
+    let digest = ring::digest::digest(&ring::digest::SHA256, bytes);
+    digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The service account of a token, while it and what the token is bound to are there.
-fn service_account_user(cluster: &LogicalCluster, claims: &Claims) -> Result<UserInfo, Rejected> {
+fn service_account_user(
+    cluster: &LogicalCluster,
+    claims: &Claims,
+    remarks: &mut Remarks,
+) -> Result<UserInfo, Rejected> {
     let own = &claims.kubernetes;
     let because = |why: String| Err(Rejected::because(why));
     let (namespace, name) = (own.namespace.as_str(), own.serviceaccount.name.as_str());
@@ -407,6 +493,9 @@ fn service_account_user(cluster: &LogicalCluster, claims: &Claims) -> Result<Use
         if is_gone(&object) {
             return because("service account token has been invalidated".to_owned());
         }
+    }
+    if let Some(told) = staleness(claims, cluster.clock().now()) {
+        remarks.annotate("stale-token", told);
     }
     let mut user = UserInfo::service_account(namespace, name, &own.serviceaccount.uid);
     let mut tell = |key: &str, value: String| {
@@ -459,7 +548,64 @@ fn bootstrap_user(cluster: &LogicalCluster, token: &str) -> Option<UserInfo> {
 
 #[cfg(test)]
 mod tests {
+    use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair};
+
     use super::*;
+
+    /// A certificate of a subject of these members.
+    fn certificate(members: &[(DnType, &str)]) -> Vec<u8> {
+        let mut params = CertificateParams::default();
+        params.distinguished_name = DistinguishedName::new();
+        for (kind, value) in members {
+            params.distinguished_name.push(kind.clone(), *value);
+        }
+        let key = KeyPair::generate().unwrap();
+        params.self_signed(&key).unwrap().der().to_vec()
+    }
+
+    #[test]
+    fn certificates_tell_who_comes_and_by_what() {
+        let uid = || DnType::CustomDnType(vec![1, 3, 6, 1, 4, 1, 57683, 2]);
+        let der = certificate(&[
+            (DnType::CommonName, "alice"),
+            (DnType::OrganizationName, "dev"),
+            (uid(), "7"),
+        ]);
+        let alice = certificate_user(&der).unwrap().unwrap();
+        assert_eq!((alice.name.as_str(), alice.uid.as_str()), ("alice", "7"));
+        assert!(alice.is_in("dev"));
+        let digest = alice.extra[CREDENTIAL_ID][0].strip_prefix("X509SHA256=").unwrap();
+        assert_eq!(digest, sha256_in_hex(&der));
+        assert_eq!(digest.len(), 64);
+        let plain = certificate(&[(DnType::CommonName, "alice")]);
+        assert_eq!(certificate_user(&plain).unwrap().unwrap().uid, "");
+        let empty = certificate(&[(DnType::CommonName, "alice"), (uid(), "")]);
+        assert_eq!(certificate_user(&empty), Err(WrongUid));
+        // who is nobody needs no id
+        let nobody = certificate(&[(DnType::OrganizationName, "dev"), (uid(), "")]);
+        assert_eq!(certificate_user(&nobody), Ok(None));
+        assert_eq!(
+            sha256_in_hex(b""),
+            "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+        );
+    }
+
+    #[test]
+    fn tokens_that_should_have_been_replaced_are_told() {
+        let told = |warnafter: Option<i64>, millisecond: i64| {
+            let mut claims = Claims {
+                sub: "system:serviceaccount:n:a".into(),
+                ..Claims::default()
+            };
+            claims.kubernetes.warnafter = warnafter;
+            staleness(&claims, Timestamp::from_millisecond(millisecond).unwrap())
+        };
+        let text = "subject: system:serviceaccount:n:a, seconds after warning threshold: 7";
+        assert_eq!(told(Some(100), 107_900).as_deref(), Some(text));
+        for (warnafter, millisecond) in [(Some(100), 100_000), (Some(0), 1), (None, 1)] {
+            assert_eq!(told(warnafter, millisecond), None);
+        }
+    }
 
     #[test]
     fn headers_without_a_bearer_token_say_nothing() {

@@ -27,6 +27,7 @@ use crate::egress::Egress;
 use crate::elsewhere::Elsewhere;
 use crate::flow_control::FlowControl;
 use crate::impersonation::LastModes;
+use crate::in_flight::InFlight;
 use crate::metrics::Metrics;
 use crate::object::{self, Head};
 use crate::policies::Policies;
@@ -126,6 +127,12 @@ pub struct ClusterConfig {
     pub watch_timeout: Duration,
     /// Ports of nodes that services get.
     pub node_ports: RangeInclusive<u16>,
+    /// Places for requests where there is no priority and fairness; without, each request's flow is told.
+    pub in_flight: Option<Arc<InFlight>>,
+    /// Whether containers may do what their node may.
+    pub allows_privileged: bool,
+    /// Whether servers behind it may not send clients elsewhere.
+    pub rejects_redirects: bool,
     /// What is told of requests, if anything.
     pub audit: Option<Arc<Audit>>,
     /// By which ways it reaches other servers.
@@ -155,6 +162,9 @@ impl ClusterConfig {
             elsewhere: None,
             watch_timeout: WATCH_TIMEOUT,
             node_ports: NODE_PORTS,
+            in_flight: None,
+            allows_privileged: true,
+            rejects_redirects: true,
             audit: None,
             egress: Arc::default(),
             flags: None,

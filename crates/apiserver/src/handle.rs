@@ -16,17 +16,20 @@ use http::header::{
 };
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Limited};
+use parking_lot::Mutex;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::accept::{Accept, Shape, Wanted};
-use crate::aggregation::{self, Backend, Forwarded};
+use crate::aggregation::{self, Backend, Forwarded, Origin};
 use crate::audit::{Audited, Begun, Trail};
+use crate::authn::Remarks;
 use crate::authz::{self, Attributes, Decision};
 use crate::cluster::LogicalCluster;
 use crate::definition::Definition;
 use crate::flow_control::Flow;
 use crate::impersonation::impersonated;
+use crate::in_flight::Full;
 use crate::metrics::access::Authentication;
 use crate::metrics::{self, Asked, Watching, waits};
 use crate::question::{self, Question};
@@ -41,7 +44,7 @@ use crate::{
 };
 
 /// By what a request is found again in audit logs.
-const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
+pub(crate) const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
 
 /// Largest body that is read.
 const BODY_LIMIT: usize = 3 * 1024 * 1024;
@@ -78,6 +81,8 @@ struct Known {
     flow: Option<Flow>,
     /// What is told of it, if anything.
     trail: Option<Arc<Trail>>,
+    /// What is said of the caller's credentials.
+    warnings: Vec<String>,
 }
 
 /// One request with all that was found out about it.
@@ -91,7 +96,14 @@ pub(crate) struct Call {
     pub(crate) query: Query,
     pub(crate) headers: HeaderMap,
     pub(crate) wanted: Wanted,
+    /// Empty where another server is to read it.
     pub(crate) body: Bytes,
+    /// The body as it comes, where another server is to read it.
+    unread: Mutex<Option<Body>>,
+    /// The other end of the connection.
+    from: Option<IpAddr>,
+    /// By what it is found again, if somebody outside asks.
+    audit_id: Option<HeaderValue>,
     pub(crate) audited: Audited,
     /// Until when the caller waits for the answer.
     pub(crate) until: Option<Instant>,
@@ -113,6 +125,9 @@ where
         Ok(response) => response,
         Err(error) => respond::error(&error, &wanted),
     };
+    for warning in known.warnings.into_iter().rev() {
+        respond::warn_first(&mut response, warning);
+    }
     if let Some(trail) = known.trail {
         response = trail.answered(response).await;
     }
@@ -220,6 +235,7 @@ where
         };
         Trail::begin(audit, cluster.clock(), begun, &question.by(user))
     };
+    let mut remarks = Remarks::default();
     let user = match caller.user {
         Some(user) => user,
         None => {
@@ -227,7 +243,7 @@ where
             let authenticated = cluster
                 .config()
                 .authenticator
-                .authenticate(&cluster, &caller, &path, &parts.headers)
+                .authenticate(&cluster, &caller, &path, &parts.headers, &mut remarks)
                 .await;
             let came = match &authenticated {
                 Ok(user) => Authentication::User(&user.name),
@@ -244,6 +260,7 @@ where
                 }
                 Err(error) => {
                     if let Some(trail) = begin(&UserInfo::default())? {
+                        remarks.tell(&Audited::from(Some(Arc::clone(&trail))));
                         trail.refused(&error);
                     }
                     return Err(error);
@@ -255,6 +272,8 @@ where
     let trail = begin(&user)?;
     known.trail.clone_from(&trail);
     let audited = Audited::from(trail);
+    remarks.tell(&audited);
+    known.warnings = remarks.warnings;
     let user = match impersonated(&cluster, &user, &parts.headers, question).await? {
         Some(impersonated) => {
             audited.impersonates(&impersonated);
@@ -262,14 +281,32 @@ where
         }
         None => user,
     };
-    if tells_flow {
+    let mut place = None;
+    if let Some(in_flight) = &cluster.config().in_flight {
+        let verb = question().verb;
+        if verb != "watch" && !time_limit::is_lasting(&target) {
+            match in_flight.place(&verb, &user) {
+                Ok(own) => place = own,
+                Err(Full) => return Ok(respond::busy()),
+            }
+        }
+    } else if tells_flow {
         known.flow = cluster.flow_control().flow(&cluster, &question().by(&user));
     }
-    let limited = Limited::new(body, BODY_LIMIT);
-    let body = match limited.collect().await {
-        Ok(collected) => collected.to_bytes(),
-        Err(error) if error.is::<http_body_util::LengthLimitError>() => return Err(ApiError::too_large(BODY_LIMIT)),
-        Err(error) => return Err(ApiError::bad_request(format!("the body could not be read: {error}"))),
+    let backend = match &target {
+        Target::Resource(path) => cluster.aggregation().backend(&cluster, &path.group, &path.version),
+        Target::Other(path) => backend_of(&cluster, path),
+    };
+    let (body, unread) = match backend {
+        // it is for the other server to say how large a body may be
+        Some(_) => (Bytes::new(), Some(body.map_err(std::io::Error::other).boxed_unsync())),
+        None => match Limited::new(body, BODY_LIMIT).collect().await {
+            Ok(collected) => (collected.to_bytes(), None),
+            Err(error) if error.is::<http_body_util::LengthLimitError>() => {
+                return Err(ApiError::too_large(BODY_LIMIT));
+            }
+            Err(error) => return Err(ApiError::bad_request(format!("the body could not be read: {error}"))),
+        },
     };
     let call = Call {
         cluster,
@@ -281,14 +318,26 @@ where
         headers: parts.headers,
         wanted,
         body,
+        unread: Mutex::new(unread),
+        from: caller.from,
+        audit_id: known.audit_id.clone(),
         audited,
         until: caller.until,
     };
-    match target {
+    let answered = match target {
         Target::Other(path) => call.other(&path).await,
         // apart from the rest of the task, which is moved several times
         Target::Resource(resource) => Box::pin(call.counted(resource)).await,
-    }
+    };
+    drop(place);
+    answered
+}
+
+/// The other server that a document about a version comes from.
+fn backend_of(cluster: &LogicalCluster, path: &str) -> Option<Arc<Backend>> {
+    let path = path.strip_prefix("/openapi/v3").unwrap_or(path);
+    let (group, version) = path.strip_prefix("/apis/")?.trim_end_matches('/').split_once('/')?;
+    cluster.aggregation().backend(cluster, group, version)
 }
 
 impl Call {
@@ -340,7 +389,7 @@ impl Call {
             // who is served by path begins with one slash
             return Ok(respond::page_not_found());
         }
-        if let Some(backend) = self.backend_of(path) {
+        if let Some(backend) = backend_of(&self.cluster, path) {
             return Ok(self.forward(&backend).await);
         }
         if path == "/version" {
@@ -424,21 +473,22 @@ impl Call {
         outcome
     }
 
-    /// The other server that a document about a version comes from.
-    fn backend_of(&self, path: &str) -> Option<Arc<Backend>> {
-        let path = path.strip_prefix("/openapi/v3").unwrap_or(path);
-        let (group, version) = path.strip_prefix("/apis/")?.trim_end_matches('/').split_once('/')?;
-        self.cluster.aggregation().backend(&self.cluster, group, version)
-    }
-
     /// Sends the request on to the server that serves it.
     async fn forward(&self, backend: &Backend) -> Response<Body> {
         let request = Forwarded {
             method: &self.method,
             path: &self.uri,
             headers: &self.headers,
-            body: self.body.clone(),
+            body: self
+                .unread
+                .lock()
+                .take()
+                .unwrap_or_else(|| respond::full(self.body.clone())),
             user: &self.user,
+            origin: Some(Origin {
+                from: self.from,
+                audit_id: self.audit_id.as_ref(),
+            }),
         };
         let response = aggregation::forward(&self.cluster, backend, request).await;
         match self.query.flag("watch") {
@@ -617,7 +667,7 @@ impl Call {
             "get" | "list" | "watch" if component_status::is_found_out(&scope.definition) => {
                 component_status::answer(self, &scope, verb).await
             }
-            "watch" => self.watch(scope, path),
+            "watch" => self.watch(scope, path).await,
             "list" => self.list(&scope).await,
             _ if !scope.subresource.is_empty() && scope.subresource != "status" && !scope.is_view() => {
                 self.subresource(&scope, verb, &path.beyond).await
@@ -693,6 +743,7 @@ impl Call {
             false => ApiError::bad_request(format!("invalid resource version: {}", error.message())),
         });
         if let Some(revision) = asked? {
+            scope.wait_for_revision(revision).await;
             scope.not_before(revision)?;
         }
         let entry = scope.entry()?;
@@ -707,6 +758,7 @@ impl Call {
     async fn list(&self, scope: &Scope) -> Result<Response<Body>, ApiError> {
         let accept = self.accept(scope)?;
         let query = ListQuery::read(&self.query, &scope.definition, false)?;
+        scope.wait_for(&query).await;
         let mut page = scope.list(&query)?;
         if let (Shape::Table, Some(order)) = (accept.shape, scope.definition.strategy.row_order()) {
             page.entries.sort_by_cached_key(|entry| order(&object::value_of(entry)));
@@ -714,7 +766,7 @@ impl Call {
         self.page(scope, page, accept).await
     }
 
-    fn watch(&self, mut scope: Scope, path: &ResourcePath) -> Result<Response<Body>, ApiError> {
+    async fn watch(&self, mut scope: Scope, path: &ResourcePath) -> Result<Response<Body>, ApiError> {
         self.accept(&scope)?;
         // how the watch is asked for is looked at before it is looked at how it shall be told
         let accept = Accept::choose_stream(&self.wanted, self.offer(&scope)?);
@@ -736,6 +788,11 @@ impl Call {
             true => None,
         };
         let query = one.as_ref().unwrap_or(&self.query);
+        if query.optional_flag("sendInitialEvents") == Some(true)
+            && let Ok(Some(revision)) = parse_revision(query.get("resourceVersion"))
+        {
+            scope.wait_for_revision(revision).await;
+        }
         let watching = Watching::begin(self.cluster.clone(), &Asked::of(&self.method, path, query, ""));
         let stream = watch::start(&scope, query, accept.clone(), self.closed.clone())?.inspect(move |_| {
             // counted for as long as the stream is there

@@ -9,13 +9,14 @@ use std::time::Duration;
 use http::header::{CONNECTION, STRICT_TRANSPORT_SECURITY, USER_AGENT};
 use http::{HeaderValue, Method, StatusCode};
 use hyper::body::Incoming;
-use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use parking_lot::RwLock;
 use rustls::DistinguishedName;
 use rustls::server::ServerConfig;
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
+use socket2::{SockRef, TcpKeepalive};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::LazyConfigAcceptor;
 use tokio_util::sync::CancellationToken;
@@ -36,6 +37,17 @@ pub use crate::tls::{Protocols, UnknownProtocol};
 const TLS_BUFFER: usize = 32 << 10;
 /// How long a client may take to shake hands.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How many bytes of headers a request may have; with HTTP/2 those that count for its members are more.
+const HEADERS_LIMIT: usize = 1 << 20;
+const HEADERS_LIMIT_OF_HTTP_2: u32 = (1 << 20) + 320;
+/// How many headers a request by HTTP/1.1 may have. Upstream counts their bytes alone; here room for so many is made for each request.
+const HEADERS: usize = 1000;
+/// How long a connection by HTTP/1.1 is kept without a request. Headers that come more slowly than that end it, too: upstream gives those 32 seconds, but
+/// here it is one time for both, and clients that keep connections believe in this one.
+const IDLE: Duration = Duration::from_secs(90);
+/// After which silence it is looked whether the other end of a connection is there.
+const TCP_SILENCE: Duration = Duration::from_secs(180);
 
 /// Why a certificate, key or CA cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -95,10 +107,10 @@ impl Authorities {
             let believes = judges.as_ref()?.believe(own, others, UnixTime::now());
             believes.then(|| own.as_ref().to_vec())
         };
-        let certificate = believed(&self.clients);
+        let user = believed(&self.clients).map(|certificate| certificate_user(&certificate));
         Shown {
-            refused: certificate.is_none(),
-            user: certificate.as_deref().and_then(certificate_user),
+            refused: !matches!(user, Some(Ok(_))),
+            user: user.and_then(Result::ok).flatten(),
             front_proxy: believed(&self.front_proxies),
         }
     }
@@ -364,6 +376,8 @@ fn strip_cluster<B>(request: &mut http::Request<B>, cluster: &str) {
 
 async fn connection(stream: TcpStream, peer: SocketAddr, server: Server, entrances: Entrances, closing: Closing) {
     let _ = stream.set_nodelay(true);
+    let keepalive = TcpKeepalive::new().with_time(TCP_SILENCE);
+    let _ = SockRef::from(&stream).set_tcp_keepalive(&keepalive);
     let handshake = async {
         let start = LazyConfigAcceptor::new(rustls::server::Acceptor::default(), stream).await?;
         let host = start.client_hello().server_name().map(str::to_owned);
@@ -440,7 +454,14 @@ async fn connection(stream: TcpStream, peer: SocketAddr, server: Server, entranc
             Ok::<_, std::convert::Infallible>(response)
         }
     });
-    let builder = auto::Builder::new(TokioExecutor::new());
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(IDLE)
+        .max_buf_size(HEADERS_LIMIT)
+        .max_headers(HEADERS);
+    builder.http2().max_header_list_size(HEADERS_LIMIT_OF_HTTP_2);
     let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
     tokio::pin!(connection);
     tokio::select! {

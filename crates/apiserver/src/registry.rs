@@ -719,7 +719,7 @@ impl Scope {
 #[cfg(test)]
 impl Scope {
     /// The objects of a built-in kind in the namespace `default`, for one whom nobody looks at.
-    fn of_kind(cluster: Arc<LogicalCluster>, group: &str, resource: &str) -> Self {
+    pub(crate) fn of_kind(cluster: Arc<LogicalCluster>, group: &str, resource: &str) -> Self {
         let definition = cluster.find(group, resource).unwrap();
         Self {
             namespace: "default".into(),

@@ -145,6 +145,16 @@ pub fn ending() -> Response<Body> {
     response
 }
 
+/// The answer of a server that serves as many requests as it may.
+pub(crate) fn busy() -> Response<Body> {
+    let why = "Too many requests, please try again later.\n";
+    let mut response = text(StatusCode::TOO_MANY_REQUESTS, why);
+    response
+        .headers_mut()
+        .insert(RETRY_AFTER, HeaderValue::from_static("1"));
+    response
+}
+
 /// A refusal, in a form that the client reads if there is one.
 pub fn error(error: &ApiError, wanted: &Wanted) -> Response<Body> {
     let code = StatusCode::from_u16(error.code()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);

@@ -12,6 +12,7 @@ use http::{Method, Response, StatusCode};
 use k8s_openapi::api::rbac::v1::PolicyRule;
 use serde_json::{Value, json};
 
+use crate::authn::Remarks;
 use crate::authz::{self, Attributes, Decision, Undecided};
 use crate::cluster::LogicalCluster;
 use crate::definition::Definition;
@@ -175,7 +176,7 @@ impl Review {
         let mut review = admitted.await?;
         let status = match self.plural {
             "selfsubjectreviews" => json!({"userInfo": *call.user}),
-            "tokenreviews" => token_review(call, &review).await,
+            "tokenreviews" => token_review(call, &review, warnings).await,
             "selfsubjectrulesreviews" => rules_review(call, meta::text(&review, "/spec/namespace")),
             "selfsubjectaccessreviews" => access_review(call, &review, &call.user).await?,
             _ => access_review(call, &review, &subject(&review)).await?,
@@ -278,12 +279,16 @@ fn requirement(own: &Value, which: &str) -> Option<String> {
     }
 }
 
-async fn token_review(call: &Call, body: &Value) -> Value {
+async fn token_review(call: &Call, body: &Value, warnings: &mut Vec<String>) -> Value {
     let audiences: Vec<String> =
         serde_json::from_value(body.at("/spec/audiences").cloned().unwrap_or_else(|| json!([]))).unwrap_or_default();
     let authenticator = &call.cluster.config().authenticator;
-    let found = authenticator.token_user(&call.cluster, meta::text(body, "/spec/token"), &audiences);
-    match found.await {
+    let (token, mut remarks) = (meta::text(body, "/spec/token"), Remarks::default());
+    let found = authenticator.token_user(&call.cluster, token, &audiences, &mut remarks);
+    let found = found.await;
+    remarks.tell(&call.audited);
+    warnings.append(&mut remarks.warnings);
+    match found {
         Ok((user, audiences)) => json!({"authenticated": true, "user": user, "audiences": audiences}),
         Err(rejected) => json!({"user": {}, "error": rejected.for_review()}),
     }

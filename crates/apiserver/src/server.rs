@@ -15,6 +15,7 @@ use crate::accept::Wanted;
 use crate::authn::certificate_user;
 use crate::cluster::{ClusterConfig, LogicalCluster, Shared};
 use crate::handle::{self, Caller};
+use crate::request::{self, Target};
 use crate::respond::{self, Body};
 use crate::time_limit;
 use crate::user::UserInfo;
@@ -121,9 +122,11 @@ impl Server {
     /// A client of one cluster inside this process that shows a client certificate (DER). The caller answers for its authenticity, as TLS does
     /// for certificates from outside.
     pub fn client_with_certificate(&self, cluster: &str, certificate: &[u8]) -> kube::Client {
+        let shown = certificate_user(certificate);
         let caller = Caller {
             cluster: cluster.to_owned(),
-            certificate: certificate_user(certificate),
+            refused_certificate: shown.is_err(),
+            certificate: shown.ok().flatten(),
             ..Caller::default()
         };
         self.client_of(caller, None)
@@ -161,16 +164,31 @@ impl Server {
         let Some(limit) = limit else {
             return handle_apart(self.clone(), caller, request).await;
         };
+        let bounded = limit > time_limit::OF_WRITES && self.writes(&caller, &request);
+        let limit = if bounded { time_limit::OF_WRITES } else { limit };
+        let wanted = bounded.then(|| Wanted::of(request.headers(), request.uri().query().unwrap_or_default()));
         let until = Instant::now() + limit;
         let caller = Caller {
             until: Some(until),
             ..caller
         };
         let served = handle_apart(self.clone(), caller, request);
-        match tokio::time::timeout_at(until, served).await {
-            Ok(response) if Instant::now() < until => response,
-            _ => time_limit::exceeded(),
+        match (tokio::time::timeout_at(until, served).await, wanted) {
+            (Ok(response), _) if Instant::now() < until => response,
+            (_, Some(wanted)) => respond::error(&time_limit::write_exceeded(), &wanted),
+            (_, None) => time_limit::exceeded(),
         }
+    }
+
+    /// Whether a request writes, and to this server, not to one behind it.
+    fn writes<B>(&self, caller: &Caller, request: &http::Request<B>) -> bool {
+        let target = request::target(&request::decode_path(request.uri().path()));
+        let Target::Resource(path) = &target else { return false };
+        let is_elsewhere = || {
+            let (cluster, _) = self.cluster(&caller.cluster)?;
+            cluster.aggregation().backend(&cluster, &path.group, &path.version)
+        };
+        time_limit::is_write(request.method(), &target) && is_elsewhere().is_none()
     }
 }
 

@@ -141,6 +141,13 @@ async fn serve(call: &Call, scope: &Scope, verb: &str, noted: &mut Vec<String>) 
                 warnings.extend(warning);
                 return shown(created, value, &warnings);
             }
+            Effect::Issue(value, warning, credential) => {
+                scope
+                    .audited
+                    .annotate("authentication.kubernetes.io/issued-credential-id", credential);
+                warnings.extend(warning);
+                return shown(created, value, &warnings);
+            }
             Effect::Text(text) => {
                 let content_type = http::HeaderValue::from_static("text/plain; charset=utf-8");
                 return Ok(respond::with_type(StatusCode::OK, respond::full(text), content_type));

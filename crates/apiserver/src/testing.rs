@@ -29,13 +29,18 @@ pub(crate) struct Api {
 impl Api {
     /// A cluster with what every cluster has.
     pub(crate) async fn open() -> Self {
+        Self::open_with(|_| {}).await
+    }
+
+    /// As [`Self::open`], with another setup.
+    pub(crate) async fn open_with(change: impl FnOnce(&mut ClusterConfig)) -> Self {
         let (resources, documents) = kubernetes::resources().unwrap();
         let server = Server::new(Shared {
             store: Arc::new(MemoryStore::new(object::FORM, gardener_store::Options::default())),
             clock: Clock::starting_at(Timestamp::UNIX_EPOCH),
             chance: Chance::seeded(1),
         });
-        let config = ClusterConfig {
+        let mut config = ClusterConfig {
             admission: kubernetes::admission_plugins(
                 kubernetes::ServiceAccountPlugin { mounts_tokens: true },
                 kubernetes::DefaultTolerationSeconds::default(),
@@ -47,6 +52,7 @@ impl Api {
                 "v1.36.0",
             )
         };
+        change(&mut config);
         let cluster = server.open("c", config);
         kubernetes::bootstrap(&cluster).await.unwrap();
         Self {

@@ -50,6 +50,23 @@ pub(crate) fn lasts(path: &ResourcePath) -> bool {
     LASTING.contains(&path.subresource.as_str())
 }
 
+/// The longest that a write may take, whatever the client and the server allow.
+pub(crate) const OF_WRITES: Duration = Duration::from_secs(34);
+
+/// Whether a request writes what this server stores, or puts it to somebody who judges: such requests are bounded by [`OF_WRITES`]. Not so those that
+/// last as long as what they are about.
+pub(crate) fn is_write(method: &Method, target: &Target) -> bool {
+    let changes = matches!(*method, Method::POST | Method::PUT | Method::PATCH | Method::DELETE);
+    changes && matches!(target, Target::Resource(_)) && !is_lasting(target)
+}
+
+/// 504: a write took too long.
+pub(crate) fn write_exceeded() -> ApiError {
+    let why = "Timeout: request did not complete within requested timeout - context deadline exceeded";
+    // with details that tell nothing, as upstream's
+    ApiError::new(504, "Timeout", why).with_causes(Vec::new())
+}
+
 /// How long a request may take: as long as it says, but no longer than `most`. None for watches and others that last.
 pub(crate) fn of<B>(request: &Request<B>, most: Duration) -> Option<Duration> {
     let query = Query::parse(request.uri().query().unwrap_or_default());

@@ -89,6 +89,9 @@ pub enum TokenError {
     /// The token is not valid yet.
     #[error("the token is not valid yet")]
     NotYet,
+    /// It says that it was made later than now.
+    #[error("the token is made in the future")]
+    OfTheFuture,
 }
 
 /// Object identifiers in DER.
@@ -409,17 +412,22 @@ pub struct Reference {
 /// By how many seconds clocks may differ.
 pub const LEEWAY: i64 = 60;
 
-/// Checks signature and times of a token.
+/// Checks signature and times of a token, in kube-apiserver's order: a token is good for [`LEEWAY`] longer, and by as much earlier, than it says.
 ///
 /// # Errors
 /// Tells why the token is refused.
 pub fn verify(token: &str, keys: &[VerifyingKey], now: Timestamp) -> Result<Claims, TokenError> {
     let claims: Claims = signed(token, keys)?;
-    if claims.exp <= now.as_second() {
+    let moment = |seconds: i64| i128::from(seconds) * 1_000_000_000;
+    let (now, leeway) = (now.as_nanosecond(), moment(LEEWAY));
+    if now + leeway < moment(claims.nbf) {
+        return Err(TokenError::NotYet);
+    }
+    if now - leeway > moment(claims.exp) {
         return Err(TokenError::Expired);
     }
-    if claims.nbf > now.as_second().saturating_add(LEEWAY) {
-        return Err(TokenError::NotYet);
+    if now + leeway < moment(claims.iat) {
+        return Err(TokenError::OfTheFuture);
     }
     Ok(claims)
 }
@@ -514,14 +522,25 @@ mod tests {
             verify(&token, std::slice::from_ref(&other.public), now),
             Err(TokenError::Signature)
         );
-        assert_eq!(
-            verify(
-                &token,
-                std::slice::from_ref(&key.public),
-                Timestamp::from_second(2_000).unwrap()
-            ),
-            Err(TokenError::Expired)
-        );
+        let at = |claims: &Claims, millisecond: i64| {
+            let now = Timestamp::from_millisecond(millisecond).unwrap();
+            verify(&key.sign(claims).unwrap(), std::slice::from_ref(&key.public), now).map(drop)
+        };
+        // clocks differ
+        assert_eq!(at(&claims, 2_060_000), Ok(()));
+        assert_eq!(at(&claims, 2_060_001), Err(TokenError::Expired));
+        let later = Claims {
+            nbf: 1_000,
+            ..claims.clone()
+        };
+        assert_eq!(at(&later, 940_000), Ok(()));
+        assert_eq!(at(&later, 939_999), Err(TokenError::NotYet));
+        let made_later = Claims {
+            iat: 1_000,
+            ..claims.clone()
+        };
+        assert_eq!(at(&made_later, 940_000), Ok(()));
+        assert_eq!(at(&made_later, 939_999), Err(TokenError::OfTheFuture));
         let forged = token.replacen('.', ".e", 1);
         assert!(verify(&forged, std::slice::from_ref(&key.public), now).is_err());
         assert_eq!(verify("x", &[], now), Err(TokenError::Malformed));

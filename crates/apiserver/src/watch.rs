@@ -20,8 +20,10 @@ use crate::table::{self, Include, PARTIAL, Style};
 use crate::watch_end::RunningWatch;
 use crate::{meta, object, protobuf, respond};
 
-/// How often a quiet watch tells how far it is.
+/// How often a watch tells how far it is.
 const BOOKMARK_INTERVAL: Duration = Duration::from_secs(60);
+/// How long before its deadline a watch tells it for the last time.
+const LAST_BOOKMARK: Duration = Duration::from_secs(2);
 
 /// The name under which the end of the initial events is marked.
 const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
@@ -36,7 +38,6 @@ struct State {
     style: Style,
     /// The protobuf form of the objects shown, when that is wanted.
     protobuf: Option<protobuf::Kind>,
-    bookmarks: bool,
     across_clusters: bool,
     watch: Watch,
     /// What happened until then the client knows.
@@ -48,8 +49,8 @@ struct State {
     ready: VecDeque<Bytes>,
     headers_sent: bool,
     deadline: Instant,
-    next_bookmark: Instant,
-    bookmarked: Revision,
+    /// When it is told how far the watch is; none where nobody wants to know it, and short of the deadline.
+    next_bookmark: Option<Instant>,
     closed: CancellationToken,
     /// Cancelled when objects are no longer served as this watch shows them.
     reshaped: Option<CancellationToken>,
@@ -121,7 +122,6 @@ pub fn start(
             meta_version: accept.meta_version(),
         },
         protobuf: scope.protobuf_kind(accept),
-        bookmarks,
         watch,
         known: start,
         initial: Vec::new().into_iter(),
@@ -129,8 +129,7 @@ pub fn start(
         ready: VecDeque::new(),
         headers_sent: false,
         deadline: now + timeout,
-        next_bookmark: now + BOOKMARK_INTERVAL,
-        bookmarked: start,
+        next_bookmark: bookmark_after(now, now + timeout).filter(|_| bookmarks),
         closed,
         reshaped,
         running: RunningWatch::begin(scope.cluster.watch_end()),
@@ -153,6 +152,13 @@ pub fn start(
     Ok(stream::unfold(state, |mut state| async move {
         state.next().await.map(|bytes| (bytes, state))
     }))
+}
+
+/// When a watch that told at a time how far it is does so again: after a minute, but once shortly before its deadline, so that who begins anew there
+/// begins where it ended.
+fn bookmark_after(told: Instant, deadline: Instant) -> Option<Instant> {
+    let last = deadline.checked_sub(LAST_BOOKMARK)?;
+    Some(last.min(told + BOOKMARK_INTERVAL)).filter(|next| *next > told)
 }
 
 /// Waits for ever where there is nothing to cancel.
@@ -190,11 +196,7 @@ impl State {
             if self.reshaped.as_ref().is_some_and(CancellationToken::is_cancelled) {
                 return None;
             }
-            let wake = if self.bookmarks {
-                self.deadline.min(self.next_bookmark)
-            } else {
-                self.deadline
-            };
+            let wake = self.next_bookmark.map_or(self.deadline, |next| next.min(self.deadline));
             tokio::select! {
                 biased;
                 () = self.closed.cancelled(), if self.ending => return None,
@@ -215,10 +217,10 @@ impl State {
                     if now >= self.deadline {
                         return None;
                     }
-                    self.next_bookmark = now + BOOKMARK_INTERVAL;
+                    self.next_bookmark = bookmark_after(now, self.deadline);
                     let revision = self.watch.caught_up();
-                    if revision > self.bookmarked {
-                        self.bookmarked = revision;
+                    // nobody is told what he knew when he began
+                    if revision > self.known {
                         let frame = self.bookmark(revision, false);
                         self.ready.push_back(frame);
                     }
@@ -289,7 +291,6 @@ impl State {
             },
         };
         if let Some(kind) = kind {
-            self.bookmarked = self.bookmarked.max(event.revision);
             // an object that left the selection is shown as it was, at the revision at which it left
             let frame = match (&event.previous, kind, event.kind) {
                 (Some(previous), "DELETED", EventKind::Updated) => {
@@ -445,4 +446,58 @@ fn line_of(kind: &str, size: usize, put: impl FnOnce(&mut BytesMut)) -> Bytes {
     put(&mut out);
     out.put_slice(b"}\n");
     out.freeze()
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::StreamExt;
+    use gardener_store::{Change, Expect};
+
+    use super::*;
+    use crate::accept::{Offer, Wanted};
+    use crate::cluster::LogicalCluster;
+
+    async fn write(scope: &Scope, name: &str) {
+        let object = json!({"metadata": {"name": name, "namespace": "default"}});
+        let put = Change::Put {
+            key: scope.key(name),
+            expect: Expect::Any,
+            value: object::encode(&object),
+        };
+        scope.cluster.store().commit(put).await.unwrap();
+    }
+
+    /// What a watch of config maps tells and after how many seconds, when one is written after `written` seconds.
+    async fn told(query: &str, written: u64) -> Vec<(u64, String)> {
+        let scope = Scope::of_kind(LogicalCluster::in_memory(), "", "configmaps");
+        write(&scope, "a").await;
+        let accept = Wanted::default();
+        let accept = Accept::choose(&accept, Offer::ONE_SHAPE);
+        let query = Query::parse(query);
+        let stream = start(&scope, &query, accept, CancellationToken::new()).unwrap();
+        let begun = Instant::now();
+        let writing = async {
+            tokio::time::sleep(Duration::from_secs(written)).await;
+            write(&scope, "b").await;
+        };
+        let reading = stream.map(|frames| {
+            let frame: Value = serde_json::from_slice(&frames).unwrap();
+            (begun.elapsed().as_secs(), meta::text(&frame, "/type").to_owned())
+        });
+        futures::join!(reading.collect(), writing).0
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn watches_tell_how_far_they_are_each_minute_and_before_they_end() {
+        let asked = "watch=1&resourceVersion=1&timeoutSeconds=100";
+        let told_of_b = (5, "ADDED".to_owned());
+        let bookmark = |at| (at, "BOOKMARK".to_owned());
+        assert_eq!(told(asked, 5).await, std::slice::from_ref(&told_of_b));
+        let asked = format!("{asked}&allowWatchBookmarks=true");
+        assert_eq!(told(&asked, 5).await, [told_of_b, bookmark(60), bookmark(98)]);
+        // nothing has happened by then
+        assert_eq!(told(&asked, 99).await, [(99, "ADDED".to_owned())]);
+        let short = asked.replace("=100", "=1");
+        assert_eq!(told(&short, 0).await, [(0, "ADDED".to_owned())]);
+    }
 }

@@ -22,7 +22,7 @@ use ipnet::IpNet;
 pub use audit::AuditFlags;
 pub use authentication::AuthenticationFlags;
 pub use authorization::AuthorizationFlags;
-pub use groups::{AdmissionFlags, CallerFlags, EndingFlags, EtcdFlags, NamedCertificate, ServingFlags};
+pub use groups::{AdmissionFlags, CallerFlags, EndingFlags, EtcdFlags, InFlightFlags, NamedCertificate, ServingFlags};
 pub use line::{FlagError, Line, Program, Switch};
 pub use port_range::PortRange;
 pub use runtime_config::RuntimeConfig;
@@ -43,6 +43,12 @@ pub struct Flags {
     /// Which admission plugins run.
     #[command(flatten)]
     pub admission: AdmissionFlags,
+    /// Whether redirects of servers behind APIServices are refused rather than told to clients.
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "true", action = clap::ArgAction::Set, value_name = "BOOL", value_parser = Switch)]
+    pub aggregator_reject_forwarding_redirect: bool,
+    /// Whether pods may have privileged containers.
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "false", action = clap::ArgAction::Set, value_name = "BOOL", value_parser = Switch)]
+    pub allow_privileged: bool,
     /// Audiences of service account tokens [default: the issuers].
     #[arg(long, value_delimiter = ',', value_name = "STRINGS")]
     pub api_audiences: Vec<String>,

@@ -179,6 +179,9 @@ fn with_flags(mut config: ClusterConfig, flags: &Flags) -> ClusterConfig {
     config.watch_timeout = flags.serving.ending.watch_timeout();
     config.flags = Some(Arc::new(flags.told.clone()));
     config.components = Components::Beside;
+    config.in_flight = flags.serving.in_flight.places();
+    config.allows_privileged = flags.allow_privileged;
+    config.rejects_redirects = flags.aggregator_reject_forwarding_redirect;
     config.node_ports = flags.service_node_port_range.0.clone();
     // pods here may run on real nodes
     let accounts = ServiceAccountPlugin { mounts_tokens: true };

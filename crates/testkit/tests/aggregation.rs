@@ -44,6 +44,14 @@ async fn answer(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Inf
             json!({"paths": {"apis/wardle.example.com/v1": {"serverRelativeURL": "/openapi/v3/apis/wardle.example.com/v1?hash=ABC"}}})
         }
         "/openapi/v3/apis/wardle.example.com/v1" => json!({"openapi": "3.0.0"}),
+        path if path.ends_with("/away") => {
+            let mut response = Response::new(Full::new(Bytes::new()));
+            *response.status_mut() = StatusCode::FOUND;
+            let elsewhere = http::HeaderValue::from_static("https://elsewhere.example.com");
+            response.headers_mut().insert("location", elsewhere);
+            return Ok(response);
+        }
+        path if path.ends_with("/large") => json!(body.len()),
         path if path.starts_with("/apis/wardle.example.com/v1/") => json!({
             "method": parts.method.as_str(), "path": parts.uri.path_and_query().map(ToString::to_string),
             "user": header("x-remote-user"), "groups": header("x-remote-group"), "token": header("authorization"),
@@ -210,6 +218,24 @@ async fn another_servers_version_is_reached_as_if_it_were_here() {
     assert_eq!(
         answered,
         json!({"method": "POST", "path": path, "user": ["admin"], "groups": ["system:masters", "system:authenticated"], "token": [], "body": r#"{"a": 1}"#})
+    );
+    // how large a body may be is not said here, but where it goes is
+    let large = json_of(
+        &client,
+        Request::post(format!("{GROUP}/v1/flunders/large")),
+        &" ".repeat(4 << 20),
+    )
+    .await;
+    assert_eq!(large, 4 << 20);
+    let away = client.request_text(
+        Request::get(format!("{GROUP}/v1/flunders/away"))
+            .body(Vec::new())
+            .unwrap(),
+    );
+    let refused = away.await.unwrap_err().to_string();
+    assert!(
+        refused.contains("the backend attempted to redirect this request, which is not permitted"),
+        "{refused}"
     );
     let nobody = clusters.client("front", "nobody", &[]);
     let refused = nobody

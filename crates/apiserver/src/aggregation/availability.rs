@@ -1,21 +1,22 @@
 //! Looks whether the servers behind a cluster answer: writes the `Available` condition of APIServices, and keeps what the servers tell of their
 //! resources, for discovery.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures::FutureExt;
-use futures::future::{join_all, select_all};
+use futures::future::{BoxFuture, join_all, select_all, select_ok};
 use gardener_apimachinery::pointer::Pointed;
-use gardener_store::Watch;
+use gardener_store::{Event, Watch};
 use http::header::ACCEPT;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use http_body_util::{BodyExt, Limited};
 use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::{APIService, APIServiceCondition};
 use kube::api::{Api, Patch, PatchParams};
 use serde_json::{Value, json};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::Told;
@@ -26,7 +27,7 @@ use crate::cluster::LogicalCluster;
 use crate::definition::Lister;
 use crate::user::{MASTERS, UserInfo};
 use crate::webhooks::service;
-use crate::{meta, object};
+use crate::{meta, object, respond};
 
 /// How often servers that answer are asked again.
 const INTERVAL: Duration = Duration::from_secs(30);
@@ -36,13 +37,15 @@ const FIRST_RETRY: Duration = Duration::from_millis(200);
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Largest document that is read.
 const ANSWER_LIMIT: usize = 16 * 1024 * 1024;
-/// What a change of means another look.
-const SEEN: [(&str, &str); 4] = [
+/// How many requests at a time look whether a server is there, one of which must be answered: each may go to another endpoint of its Service.
+const ATTEMPTS: usize = 5;
+/// What a change of means another look at all APIServices.
+const SEEN: [(&str, &str); 2] = [
     ("apiextensions.k8s.io", "customresourcedefinitions"),
     ("apiregistration.k8s.io", "apiservices"),
-    ("", "services"),
-    ("discovery.k8s.io", "endpointslices"),
 ];
+/// What a change of means another look at those of one Service.
+const SEEN_OF_SERVICES: [(&str, &str); 2] = [("", "services"), ("discovery.k8s.io", "endpointslices")];
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json";
 
 /// Whether a server is there, as its condition tells it.
@@ -67,55 +70,136 @@ pub async fn run(cluster: Arc<LogicalCluster>, client: kube::Client, stop: Cance
     let services: Api<APIService> = Api::all(client);
     let mut retry = FIRST_RETRY;
     let mut changes = Changes::of(&cluster);
+    let mut concerned = Concerned::All;
+    let mut due = Instant::now();
     loop {
-        let all_there = look(&cluster, &services).await;
-        let pause = match all_there {
-            true => INTERVAL,
-            false => retry,
+        let all_there = look(&cluster, &services, &concerned).await;
+        let now = Instant::now();
+        due = match (&concerned, all_there) {
+            (Concerned::All, true) => now + INTERVAL,
+            (Concerned::All, false) => now + retry,
+            (Concerned::OfServices(_), true) => due,
+            (Concerned::OfServices(_), false) => due.min(now + FIRST_RETRY),
         };
         let changed = tokio::select! {
             () = stop.cancelled() => return,
-            () = changes.next() => true,
-            () = tokio::time::sleep(pause) => false,
+            changed = changes.next(&cluster) => Some(changed),
+            () = tokio::time::sleep_until(due) => None,
         };
-        retry = match changed || all_there {
+        retry = match changed.is_some() || all_there {
             true => FIRST_RETRY,
             false => (retry * 2).min(INTERVAL),
         };
-        if changed {
-            changes = Changes::of(&cluster);
+        concerned = changed.unwrap_or(Concerned::All);
+    }
+}
+
+/// Which APIServices are to be looked at.
+#[derive(Debug, PartialEq, Eq)]
+enum Concerned {
+    /// All of them.
+    All,
+    /// Those that lead to one of these Services: namespaces and names.
+    OfServices(BTreeSet<(String, String)>),
+}
+
+impl Concerned {
+    fn has(&self, backend: &Backend) -> bool {
+        match self {
+            Self::All => true,
+            Self::OfServices(services) => {
+                let service = &backend.service;
+                services.contains(&(service.namespace.clone(), service.name.clone()))
+            }
         }
     }
 }
 
 /// Changes of what decides where requests go.
-struct Changes(Vec<Watch>);
+struct Changes {
+    /// Of what concerns all APIServices.
+    of_all: Vec<Watch>,
+    /// Of Services and what they lead to.
+    of_services: Vec<Watch>,
+}
 
 impl Changes {
     /// From now on.
     fn of(cluster: &LogicalCluster) -> Self {
         let prefix = cluster.path("", "");
-        let watches = SEEN.iter().filter_map(|(group, plural)| {
-            let definition = cluster.find(group, plural)?;
-            let revision = cluster.store().revision_of(&definition.topic);
-            cluster.store().watch(&definition.topic, &prefix, revision).ok()
-        });
-        Self(watches.collect())
+        let watches = |kinds: &[(&str, &str)]| {
+            let watches = kinds.iter().filter_map(|(group, plural)| {
+                let definition = cluster.find(group, plural)?;
+                let revision = cluster.store().revision_of(&definition.topic);
+                cluster.store().watch(&definition.topic, &prefix, revision).ok()
+            });
+            watches.collect()
+        };
+        Self {
+            of_all: watches(&SEEN),
+            of_services: watches(&SEEN_OF_SERVICES),
+        }
     }
 
-    async fn next(&mut self) {
-        if self.0.is_empty() {
-            return std::future::pending().await;
+    /// Waits until something changes that concerns an APIService.
+    async fn next(&mut self, cluster: &LogicalCluster) -> Concerned {
+        loop {
+            let mut services = BTreeSet::new();
+            let all = self.of_all.iter_mut().chain(&mut self.of_services);
+            let (happened, at) = match all.map(|watch| watch.next().boxed()).collect::<Vec<_>>() {
+                none if none.is_empty() => return std::future::pending().await,
+                watches => {
+                    let (happened, at, _) = select_all(watches).await;
+                    (happened, at)
+                }
+            };
+            let concerns_all = at < self.of_all.len();
+            let Some(event) = happened.ok().filter(|_| !concerns_all) else {
+                // events that were missed are changes too
+                *self = Self::of(cluster);
+                return Concerned::All;
+            };
+            services.extend(services_of(&event));
+            for watch in &mut self.of_services {
+                loop {
+                    match watch.try_next() {
+                        Ok(Some(event)) => services.extend(services_of(&event)),
+                        Ok(None) => break,
+                        Err(_) => {
+                            *self = Self::of(cluster);
+                            return Concerned::All;
+                        }
+                    }
+                }
+            }
+            let concerned = Concerned::OfServices(services);
+            let backends = cluster.aggregation().backends(cluster);
+            if backends.iter().any(|backend| concerned.has(backend)) {
+                return concerned;
+            }
         }
-        // events that were missed are changes too
-        let _ = select_all(self.0.iter_mut().map(|watch| watch.next().boxed())).await;
     }
 }
 
-/// Looks at all APIServices. Answers whether all servers are there.
-async fn look(cluster: &LogicalCluster, services: &Api<APIService>) -> bool {
+/// Namespaces and names of the Services that changed, or whose endpoints did: an EndpointSlice may have been another one's before.
+fn services_of(event: &Event) -> impl Iterator<Item = (String, String)> {
+    let entries = event.previous.iter().chain([&event.entry]);
+    entries.filter_map(|entry| {
+        let mut path = entry.key.path.rsplit('/');
+        let (name, namespace) = (path.next()?, path.next()?);
+        let service = match entry.key.topic.as_str() {
+            "/services" => name.to_owned(),
+            _ => meta::text(&object::value_of(entry), service::OF_SLICE).to_owned(),
+        };
+        Some((namespace.to_owned(), service))
+    })
+}
+
+/// Looks at those APIServices. Answers whether their servers are all there.
+async fn look(cluster: &LogicalCluster, services: &Api<APIService>, concerned: &Concerned) -> bool {
     let backends = cluster.aggregation().backends(cluster);
-    let looks = backends.iter().map(async |backend| {
+    let backends = backends.iter().filter(|backend| concerned.has(backend));
+    let looks = backends.map(async |backend| {
         // what a server tells of its resources counts even where it does not answer as it should
         let (verdict, told) = tokio::join!(verdict(cluster, backend), ask_all(cluster, backend));
         let is_current = told.is_current;
@@ -124,6 +208,9 @@ async fn look(cluster: &LogicalCluster, services: &Api<APIService>) -> bool {
         verdict.available && is_current
     });
     let there = join_all(looks).await.into_iter().all(|available| available);
+    if *concerned != Concerned::All {
+        return there;
+    }
     let local = Verdict {
         available: true,
         reason: LOCAL.0,
@@ -153,38 +240,48 @@ pub(super) fn listed(cluster: &LogicalCluster) -> Vec<APIService> {
 
 /// Whether the Service leads somewhere, and somebody answers there.
 async fn verdict(cluster: &LogicalCluster, backend: &Backend) -> Verdict {
-    let found = match leads_somewhere(cluster, backend) {
-        Ok(()) => ask(cluster, backend, &backend.path(), None).await,
-        Err(verdict) => return verdict,
-    };
-    let shown = || {
-        format!(
-            "https://{}:{}{}",
-            backend.service.host(),
-            backend.service.port,
-            backend.path()
-        )
-    };
-    match found {
-        Ok((status, ..)) if status.is_success() => Verdict {
-            available: true,
-            reason: "Passed",
-            message: "all checks passed".into(),
-        },
-        Ok((status, ..)) => Verdict::not(
-            "FailedDiscoveryCheck",
-            format!(
-                "failing or missing response from {}: bad status from {}: {}",
-                shown(),
-                shown(),
-                status.as_u16()
-            ),
-        ),
-        Err(why) => Verdict::not(
-            "FailedDiscoveryCheck",
-            format!("failing or missing response from {}: {why}", shown()),
-        ),
+    if let Err(verdict) = leads_somewhere(cluster, backend) {
+        return verdict;
     }
+    let path = backend.path();
+    let attempt = async || match ask(cluster, backend, &path, None).await {
+        Ok((status, ..)) if status.is_success() => Ok(()),
+        Ok((status, ..)) => Err(Unwell::Status(status)),
+        Err(why) => Err(Unwell::Silent(why)),
+    };
+    judged(any_of_some(|| attempt().boxed()).await, backend)
+}
+
+/// Makes all attempts at once, and is content with the first that succeeds; else it is told how the last of them failed.
+async fn any_of_some<'f, E>(attempt: impl Fn() -> BoxFuture<'f, Result<(), E>>) -> Result<(), E> {
+    select_ok((0..ATTEMPTS).map(|_| attempt())).await.map(drop)
+}
+
+/// Why an attempt does not show that a server is there.
+enum Unwell {
+    /// It answers with this code.
+    Status(StatusCode),
+    /// It does not answer.
+    Silent(String),
+}
+
+/// What is told of a server after all attempts: how the last one ended, unless one was answered.
+fn judged(found: Result<(), Unwell>, backend: &Backend) -> Verdict {
+    let (host, port) = (backend.service.host(), backend.service.port);
+    let shown = format!("https://{host}:{port}{}", backend.path());
+    let why = match found {
+        Ok(()) => {
+            return Verdict {
+                available: true,
+                reason: "Passed",
+                message: "all checks passed".into(),
+            };
+        }
+        Err(Unwell::Status(status)) => format!("bad status from {shown}: {}", status.as_u16()),
+        Err(Unwell::Silent(why)) => why,
+    };
+    let message = format!("failing or missing response from {shown}: {why}");
+    Verdict::not("FailedDiscoveryCheck", message)
 }
 
 fn leads_somewhere(cluster: &LogicalCluster, backend: &Backend) -> Result<(), Verdict> {
@@ -206,7 +303,7 @@ fn leads_somewhere(cluster: &LogicalCluster, backend: &Backend) -> Result<(), Ve
         let message = format!("cannot find endpointslices for service/{name} in {namespace:?}");
         return Err(Verdict::not("EndpointsNotFound", message));
     }
-    match slices.iter().any(|slice| service::address(slice, port_name).is_some()) {
+    match slices.iter().any(|slice| service::has_address(slice, port_name)) {
         true => Ok(()),
         false => {
             let message = format!(
@@ -230,8 +327,9 @@ async fn ask(
         method: &Method::GET,
         path,
         headers: &headers,
-        body: Bytes::new(),
+        body: respond::full(Bytes::new()),
         user: &UserInfo::new("system:kube-aggregator", &[MASTERS]),
+        origin: None,
     };
     let answered = async {
         let response = proxy::send(cluster, backend, request)
@@ -421,7 +519,80 @@ async fn note(cluster: &LogicalCluster, services: &Api<APIService>, name: &str, 
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use gardener_store::{Change, Expect, Key};
+
     use super::*;
+
+    async fn write(cluster: &LogicalCluster, (group, plural): (&str, &str), object: &Value) {
+        let definition = cluster.find(group, plural).unwrap();
+        let put = Change::Put {
+            key: Key {
+                topic: definition.topic.clone(),
+                path: cluster.path(meta::namespace(object), meta::name(object)).into(),
+            },
+            expect: Expect::Any,
+            value: object::encode(object),
+        };
+        cluster.store().commit(put).await.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_leads_elsewhere_is_not_looked_at_again() {
+        let cluster = LogicalCluster::in_memory();
+        let api_service = json!({"metadata": {"name": "v1.e.com"}, "spec": {
+            "group": "e.com", "version": "v1", "groupPriorityMinimum": 1, "versionPriority": 1,
+            "service": {"namespace": "n", "name": "s"},
+        }});
+        let mut changes = Changes::of(&cluster);
+        write(&cluster, ("apiregistration.k8s.io", "apiservices"), &api_service).await;
+        assert_eq!(changes.next(&cluster).await, Concerned::All);
+
+        let slice = |name: &str, service: &str| {
+            let labels = json!({"kubernetes.io/service-name": service});
+            json!({"metadata": {"name": name, "namespace": "n", "labels": labels}})
+        };
+        let slices = ("discovery.k8s.io", "endpointslices");
+        for other in [
+            (
+                ("", "services"),
+                json!({"metadata": {"name": "s", "namespace": "other"}}),
+            ),
+            (("", "services"), json!({"metadata": {"name": "t", "namespace": "n"}})),
+            (slices, slice("a", "t")),
+        ] {
+            write(&cluster, other.0, &other.1).await;
+        }
+        let nothing = tokio::time::timeout(Duration::from_secs(60), changes.next(&cluster));
+        assert!(nothing.await.is_err());
+
+        let own = Concerned::OfServices([("n".to_owned(), "s".to_owned())].into());
+        for (kind, object) in [
+            (slices, slice("b", "s")),
+            (("", "services"), json!({"metadata": {"name": "s", "namespace": "n"}})),
+        ] {
+            write(&cluster, kind, &object).await;
+            assert_eq!(changes.next(&cluster).await, own);
+        }
+        // it is another one's now
+        write(&cluster, slices, &slice("b", "t")).await;
+        let backends = cluster.aggregation().backends(&cluster);
+        let concerned = changes.next(&cluster).await;
+        assert!(backends.iter().all(|backend| concerned.has(backend)));
+    }
+
+    #[tokio::test]
+    async fn one_of_some_attempts_must_succeed() {
+        for (succeeds, expected) in [(4, Ok(())), (ATTEMPTS, Err(ATTEMPTS - 1))] {
+            let made = AtomicUsize::new(0);
+            let attempt = || {
+                let number = made.fetch_add(1, Ordering::Relaxed);
+                async move { if number == succeeds { Ok(()) } else { Err(number) } }.boxed()
+            };
+            assert_eq!(any_of_some(attempt).await, expected);
+        }
+    }
 
     #[test]
     fn old_servers_are_discovered_too() {

@@ -4,25 +4,29 @@
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
-use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::Uri;
-use http_body_util::Full;
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::{Connected, Connection};
-use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use rustls::pki_types::ServerName;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use super::ProxyIdentity;
 use crate::egress::{self, Egress, Network};
+use crate::respond::Body;
 use crate::tls;
 
 /// Sends requests to one server.
-pub(super) type HttpClient = Client<Connector, Full<Bytes>>;
+pub(super) type HttpClient = Client<Connector, Body>;
+
+/// After which silence of a server that speaks HTTP/2 it is asked whether it is there, and how long it may take to say so: as client-go.
+const SILENCE: Duration = Duration::from_secs(30);
+const PING_PATIENCE: Duration = Duration::from_secs(15);
 
 /// A client for a server whose certificate has the name `host`.
 ///
@@ -43,7 +47,13 @@ pub(super) async fn client(
         host: ServerName::try_from(host.to_owned()).map_err(|error| error.to_string())?,
         egress,
     };
-    Ok(Client::builder(TokioExecutor::new()).build(connector))
+    let client = Client::builder(TokioExecutor::new())
+        .timer(TokioTimer::new())
+        .http2_keep_alive_interval(SILENCE)
+        .http2_keep_alive_timeout(PING_PATIENCE)
+        .http2_keep_alive_while_idle(true)
+        .build(connector);
+    Ok(client)
 }
 
 /// Connects to a server.

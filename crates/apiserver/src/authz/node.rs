@@ -1,5 +1,6 @@
 //! What kubelets may do, users of group `system:nodes`: of some kinds what belongs to the node or to the pods on it
-//! ([`related`]), of the others what ClusterRole `system:node` says.
+//! ([`related`]), of the others what upstream's policy for nodes says. That is what ClusterRole `system:node` says of a fresh cluster, but nobody
+//! takes anything from nodes by changing it.
 
 pub(crate) mod related;
 
@@ -8,15 +9,14 @@ use k8s_openapi::api::rbac::v1::PolicyRule;
 
 use super::{Attributes, Authorizer, Decision, Unresolved};
 use crate::cluster::LogicalCluster;
-use crate::rbac;
 use crate::user::UserInfo;
+use crate::{kubernetes, rbac};
 
 /// The group of all nodes.
 pub const NODES_GROUP: &str = "system:nodes";
 /// What users of nodes begin with; the node's name follows.
 pub const NODE_USER_PREFIX: &str = "system:node:";
 
-const ROLE: &str = "system:node";
 /// The namespace of nodes' leases.
 pub(crate) const LEASE_NAMESPACE: &str = "kube-node-lease";
 
@@ -43,8 +43,10 @@ impl Authorizer for Node {
             Some(Err(reason)) => return Decision::NoOpinion(reason),
             None => {}
         }
-        let rules = rbac::role_rules(cluster, "clusterroles", "", ROLE).unwrap_or_default();
-        if rules.iter().any(|rule| rbac::rule_allows(rule, attributes)) {
+        if kubernetes::node_rules()
+            .iter()
+            .any(|rule| rbac::rule_allows(rule, attributes))
+        {
             Decision::Allow
         } else {
             no_opinion("")
@@ -171,8 +173,9 @@ mod tests {
 
     use serde_json::{Value, json};
 
+    use gardener_store::{Change, Expect};
+
     use super::*;
-    use crate::{UserInfo, kubernetes};
 
     async fn cluster() -> Arc<LogicalCluster> {
         let cluster = LogicalCluster::in_memory();
@@ -234,6 +237,20 @@ mod tests {
         for question in may_not.split(';') {
             assert!(!ask(&cluster, &node, question), "{question}");
         }
+    }
+
+    #[tokio::test]
+    async fn nodes_do_not_depend_on_the_role() {
+        let cluster = cluster().await;
+        let definition = cluster.find("rbac.authorization.k8s.io", "clusterroles").unwrap();
+        let gone = Change::Delete {
+            key: cluster.key(&definition, "", "system:node"),
+            expect: Expect::Any,
+        };
+        cluster.store().commit(gone).await.unwrap();
+        let node = UserInfo::new("system:node:a", &[NODES_GROUP]);
+        assert!(ask(&cluster, &node, "list - services - -"));
+        assert!(!ask(&cluster, &node, "create apps deployments n -"));
     }
 
     #[tokio::test]

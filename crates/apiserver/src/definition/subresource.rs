@@ -13,6 +13,8 @@ use super::Context;
 pub enum Effect {
     /// Answer this, with a warning perhaps; nothing is stored.
     Answer(Value, Option<String>),
+    /// As [`Effect::Answer`], where that gives somebody credentials: the last text tells audit logs how they are found again.
+    Issue(Value, Option<String>, String),
     /// Answer this text; nothing is stored.
     Text(String),
     /// Answer that there is nothing to tell; nothing is stored.

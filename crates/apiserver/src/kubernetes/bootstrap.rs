@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 
 use gardener_apimachinery::pointer::Pointed;
 use gardener_store::{Change, CommitError, Expect};
+use k8s_openapi::api::rbac::v1::PolicyRule;
 use serde_json::{Value, json};
 
 use super::{RecordedError, recorded};
@@ -202,6 +203,19 @@ fn read_fresh() -> Result<Vec<Fresh>, RecordedError> {
         }
     }
     Ok(all)
+}
+
+/// What nodes may do by what they are, whatever becomes of the ClusterRole that a fresh cluster has with these rules.
+pub(crate) fn node_rules() -> &'static [PolicyRule] {
+    static RULES: OnceLock<Vec<PolicyRule>> = OnceLock::new();
+    RULES.get_or_init(|| {
+        let mut all = fresh().unwrap_or_default().iter();
+        let role = all.find(|one| one.resource == "clusterroles" && meta::name(&one.object) == "system:node");
+        let rules = role.and_then(|role| role.object.get("rules"));
+        rules
+            .and_then(|rules| serde_json::from_value(rules.clone()).ok())
+            .unwrap_or_default()
+    })
 }
 
 /// Those of a fresh cluster's objects that are what they are, such as the FlowSchema `exempt`: what is wanted of one.

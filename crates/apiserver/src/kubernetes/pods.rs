@@ -32,6 +32,7 @@ use crate::selectable::Selectable;
 
 pub(super) use eviction::Eviction;
 pub(super) use log::Log;
+pub(super) use security::not_allowed;
 
 pub(super) fn kind(mut kind: Kind) -> Kind {
     kind.prepare_create = prepare_create;

@@ -167,6 +167,8 @@ impl Subresource for Token {
         let for_cluster = audiences.iter().all(|audience| settings.audiences.contains(audience));
         let lifetime = settings.lifetimes.of(asked, claims.pod.is_some(), for_cluster);
         claims.warnafter = (lifetime.good != lifetime.told).then(|| now.saturating_add(lifetime.told));
+        let jti = gardener_apimachinery::chance::uid_of(context.chance);
+        let credential = format!("JTI={jti}");
         let token = signer
             .sign(&Claims {
                 iss: settings.issuer,
@@ -179,7 +181,7 @@ impl Subresource for Token {
                 exp: now.saturating_add(lifetime.good),
                 iat: now,
                 nbf: now,
-                jti: gardener_apimachinery::chance::uid_of(context.chance),
+                jti,
                 kubernetes: claims,
             })
             .map_err(ApiError::internal)?;
@@ -195,7 +197,7 @@ impl Subresource for Token {
             let told = lifetime.told;
             format!("requested expiration of {asked} seconds shortened to {told} seconds")
         });
-        Ok(Effect::Answer(answer, shortened))
+        Ok(Effect::Issue(answer, shortened, credential))
     }
 }
 

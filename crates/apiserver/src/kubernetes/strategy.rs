@@ -15,6 +15,7 @@ use super::{
     flowcontrol, jobs, namespaces, networking, nodes, pods, policies, printers, roles, serviceaccounts, services,
     storage, volumes, webhooks, workloads,
 };
+use crate::cluster::LogicalCluster;
 use crate::definition::{Companion, Context, Draft, Nameless, Strategy, Subresource};
 use crate::meta;
 use crate::selectable::Selectable;
@@ -292,6 +293,17 @@ impl Kind {
         errors
     }
 
+    /// What of the pod in an object the cluster does not allow.
+    fn not_allowed(&self, context: &Context<'_>, object: &Draft) -> ErrorList {
+        let allows = |cluster: &LogicalCluster| cluster.config().allows_privileged;
+        let Some(place) = self.pod_spec.filter(|_| !context.lister.cluster().is_none_or(allows)) else {
+            return Vec::new();
+        };
+        let spec = object.at(place).unwrap_or(&Value::Null);
+        let path = place.trim_start_matches('/').replace('/', ".");
+        pods::not_allowed(spec, &Path::new(&path))
+    }
+
     /// What is wrong with the metadata of an object of which a part changes.
     fn part_changed(&self, object: &Draft, old: &Draft) -> ErrorList {
         let mut errors = match self.metadata_again_of_part {
@@ -405,6 +417,7 @@ impl Strategy for Kind {
     fn validate(&self, context: &Context<'_>, object: &Draft) -> ErrorList {
         let mut errors = (self.finalizers)(object);
         errors.extend((self.validate)(object));
+        errors.extend(self.not_allowed(context, object));
         errors.extend((self.validate_create)(object));
         if errors.is_empty() {
             errors = (self.authorize)(context, object, None);
@@ -413,7 +426,8 @@ impl Strategy for Kind {
     }
 
     fn validate_update(&self, context: &Context<'_>, object: &Draft, old: &Draft) -> ErrorList {
-        let errors = self.changed(object, old);
+        let mut errors = self.changed(object, old);
+        errors.extend(self.not_allowed(context, object));
         if errors.is_empty() {
             return (self.authorize)(context, object, Some(old));
         }
@@ -446,6 +460,7 @@ impl Strategy for Kind {
         let wrong = (self.update_view)(view, context, object, old);
         let mut errors = self.part_changed(object, old);
         errors.extend(wrong);
+        errors.extend(self.not_allowed(context, object));
         Ok(errors)
     }
 

@@ -8,12 +8,11 @@ use gardener_apimachinery::chance::Chance;
 use gardener_apimachinery::clock::Clock;
 use gardener_pki::Subject;
 use gardener_store::{MemoryStore, Options};
-use http::{Request, Response};
+use http::{HeaderName, Request, Response};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Empty, Full, StreamBody};
 use hyper::body::Frame;
 use hyper::client::conn::{http1, http2};
-use hyper_util::rt::TokioTimer;
 use rustls::SignatureScheme;
 use rustls::client::ResolvesClientCert;
 use rustls::sign::CertifiedKey;
@@ -160,6 +159,33 @@ fn creation() -> Request<Outgoing> {
         .header("content-type", "application/json")
         .body(body.boxed())
         .unwrap()
+}
+
+#[tokio::test]
+async fn requests_may_have_many_and_large_headers() {
+    let own = Listening::start(|_| {}).await;
+    let (mut one, _first) = own.http1().await;
+    let (mut two, _second) = own.http2().await;
+    for (count, size) in [(500, 100), (1, 900 << 10)] {
+        let with_headers = || {
+            let mut request = get("/version");
+            for number in 0..count {
+                let name = HeaderName::try_from(format!("x-{number}")).unwrap();
+                request
+                    .headers_mut()
+                    .insert(name, HeaderValue::try_from("a".repeat(size)).unwrap());
+            }
+            request
+        };
+        let answers = [
+            one.send_request(with_headers()).await.unwrap(),
+            two.send_request(with_headers()).await.unwrap(),
+        ];
+        for answer in answers {
+            assert_eq!(answer.status(), StatusCode::OK, "{count} headers of {size} bytes");
+            text(answer).await;
+        }
+    }
 }
 
 #[tokio::test]

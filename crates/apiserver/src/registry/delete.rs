@@ -139,15 +139,16 @@ impl Scope {
             let found = self.found_in(&entry).await?;
             let old = &found.object;
             self.check_preconditions(options, old, entry.mod_revision)?;
-            self.admit(&context, Operation::Delete, &asked, &mut None, Some(old), warnings)
-                .await?;
-            self.admit_final(&context, Operation::Delete, &asked, None, Some(old), warnings)
-                .await?;
             let Some(object) = self.marked(old, options, context.now) else {
+                // nothing changes, so that nobody is asked
                 let mut object = found.object.into_json();
                 self.to_requested(&mut object).await?;
                 return Ok(Deleted::Pending(object));
             };
+            self.admit(&context, Operation::Delete, &asked, &mut None, Some(old), warnings)
+                .await?;
+            self.admit_final(&context, Operation::Delete, &asked, None, Some(old), warnings)
+                .await?;
             if goes_away(&object) {
                 let is_graceful = self
                     .definition
@@ -329,6 +330,7 @@ impl Scope {
         warnings: &mut Vec<String>,
     ) -> Result<Page, ApiError> {
         self.warn_of_propagation(options, warnings);
+        self.wait_for(query).await;
         let page = self.list(&query.in_pages())?;
         for entry in &page.entries {
             let object = object::value_of(entry);
@@ -342,5 +344,45 @@ impl Scope {
             }
         }
         Ok(page)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use crate::testing::{Answering, Api};
+
+    #[tokio::test]
+    async fn who_deletes_what_is_ending_asks_nobody() {
+        let api = Api::open().await;
+        let pod = json!({
+            "metadata": {"name": "p"},
+            "spec": {"nodeName": "n", "containers": [{"name": "c", "image": "i"}]},
+        });
+        let account = json!({"metadata": {"name": "default"}});
+        api.create("/api/v1/namespaces/default/serviceaccounts", &account)
+            .await
+            .unwrap();
+        api.create("/api/v1/namespaces/default/pods", &pod).await.unwrap();
+        let review = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"});
+        let (asked, _file) = Answering::of(&api.cluster, vec![Ok((200, review))]);
+        let hooks = json!({"metadata": {"name": "x"}, "webhooks": [{
+            "name": "h.example.com",
+            "clientConfig": {"url": "https://h/asked"},
+            "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"], "operations": ["DELETE"]}],
+            "failurePolicy": "Ignore", "sideEffects": "None", "admissionReviewVersions": ["v1"],
+        }]});
+        let path = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
+        api.create(path, &hooks).await.unwrap();
+        let path = "/api/v1/namespaces/default/pods/p";
+        // the second and third change nothing, the last one makes it end sooner
+        for (grace, asks) in [(None, 1), (None, 1), (Some(30), 1), (Some(5), 2)] {
+            let options = grace.map_or(Value::Null, |seconds| json!({"gracePeriodSeconds": seconds}));
+            let ending = api.ask("DELETE", path, &options).await.unwrap();
+            let seconds = grace.unwrap_or(30);
+            assert_eq!(ending["metadata"]["deletionGracePeriodSeconds"], seconds);
+            assert_eq!(asked.asked().len(), asks, "{grace:?}");
+        }
     }
 }

@@ -64,7 +64,7 @@ impl PatchKind {
             "application/json-patch+json" => Some(Self::Json),
             "application/merge-patch+json" => Some(Self::Merge),
             "application/strategic-merge-patch+json" => Some(Self::Strategic),
-            "application/apply-patch+yaml" | "application/apply-patch+json" => Some(Self::Apply),
+            "application/apply-patch+yaml" => Some(Self::Apply),
             _ => None,
         }
     }
@@ -629,5 +629,25 @@ pub(crate) fn shown_patched(kind: PatchKind, current: &Value, patch: &Value, ord
         PatchKind::Json => JsonPatch::of(patch).map_or_else(|_| String::new(), |patch| patch.patched_text(&before())),
         PatchKind::Merge => patched_text::merged(&before(), patch),
         PatchKind::Strategic | PatchKind::Apply => gardener_schema::json::go_text(patch),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_of_patches_are_told_by_their_types() {
+        for kind in PatchKind::TYPES {
+            assert!(PatchKind::of(kind).is_some(), "{kind}");
+        }
+        assert_eq!(
+            PatchKind::of("application/apply-patch+yaml; charset=utf-8"),
+            Some(PatchKind::Apply)
+        );
+        // an apply is YAML, of which JSON is a part
+        for none in ["application/apply-patch+json", "application/json", ""] {
+            assert_eq!(PatchKind::of(none), None, "{none}");
+        }
     }
 }

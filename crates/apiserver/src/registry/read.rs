@@ -1,6 +1,7 @@
 //! `get`, `list`, and where a watch starts.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use base64::Engine;
 use base64::alphabet::URL_SAFE;
@@ -17,6 +18,10 @@ use super::Scope;
 use crate::definition::Definition;
 use crate::object::Head;
 use crate::request::Query;
+
+/// How long a reader waits for a revision that is not there yet, and how often it is looked whether it is: as upstream's caches.
+const FRESHNESS_PATIENCE: Duration = Duration::from_secs(3);
+const FRESHNESS_INTERVAL: Duration = Duration::from_millis(100);
 
 /// What a list or watch asks for.
 #[derive(Clone, Debug, Default)]
@@ -156,6 +161,14 @@ impl ListQuery {
         match errors.is_empty() {
             true => Ok(()),
             false => Err(ApiError::invalid("meta.k8s.io", "ListOptions", "", &errors)),
+        }
+    }
+
+    /// The revision that must be there before the answer can be given; none, if any will do or the query is refused anyway.
+    fn needed_revision(&self) -> Option<Revision> {
+        match &self.continue_token {
+            Some(token) => Revision::try_from(read_token(token).ok()?.revision).ok(),
+            None => parse_revision(self.resource_version.as_deref()).ok().flatten(),
         }
     }
 
@@ -354,6 +367,30 @@ impl Scope {
             continue_token,
             remaining,
         })
+    }
+
+    /// Waits until what a list asks for is there, but not for long: who is refused then asks again.
+    pub(crate) async fn wait_for(&self, query: &ListQuery) {
+        if let Some(revision) = query.needed_revision() {
+            self.wait_for_revision(revision).await;
+        }
+    }
+
+    /// As [`Scope::wait_for`], for one revision. Who reads what upstream has not in its caches does not wait.
+    pub(crate) async fn wait_for_revision(&self, revision: Revision) {
+        let store = self.cluster.store();
+        let is_there = || store.revision_of(&self.definition.topic) >= revision;
+        if is_there() || !self.is_cached() {
+            return;
+        }
+        let comes = async {
+            while !is_there() {
+                tokio::time::sleep(FRESHNESS_INTERVAL).await;
+                // whether it cannot be found out is told by who reads
+                let _ = store.catch_up().await;
+            }
+        };
+        let _ = tokio::time::timeout(FRESHNESS_PATIENCE, comes).await;
     }
 
     /// Refuses revisions that the store has not reached.
@@ -622,6 +659,34 @@ mod tests {
         assert_eq!(second.revision, config_maps.scope.cluster.store().revision());
         let (name, _) = config_maps.page(second.continue_token).unwrap();
         assert_eq!(name, "b", "and on, consistently from here");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_revision_that_is_not_there_is_waited_for() {
+        let config_maps = ConfigMaps::named(&["a"]).await;
+        let next = config_maps.scope.cluster.store().revision() + 1;
+        let query = ListQuery {
+            resource_version: Some(next.to_string()),
+            ..ListQuery::default()
+        };
+        let writes = async {
+            tokio::time::sleep(Duration::from_secs(2)).await;
+            config_maps.write("b").await;
+        };
+        let begun = tokio::time::Instant::now();
+        futures::join!(config_maps.scope.wait_for(&query), writes);
+        assert_eq!(begun.elapsed().as_secs(), 2);
+        assert_eq!(config_maps.scope.list(&query).unwrap().entries.len(), 2);
+
+        // it never comes
+        let begun = tokio::time::Instant::now();
+        config_maps.scope.wait_for_revision(next + 7).await;
+        assert_eq!(begun.elapsed().as_secs(), 3);
+
+        let events = Scope::of_kind(config_maps.scope.cluster.clone(), "", "events");
+        let begun = tokio::time::Instant::now();
+        events.wait_for_revision(next + 7).await;
+        assert_eq!(begun.elapsed().as_secs(), 0);
     }
 
     #[tokio::test]

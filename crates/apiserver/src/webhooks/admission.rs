@@ -126,7 +126,10 @@ impl Admission for MutatingAdmissionWebhook {
                         attributes.reinvocation.changed(Who::Webhooks);
                     }
                 }
-                Err(failed) => failed.judged(hook, |name| audited.failed_open("mutation", at, name))?,
+                Err(failed) => {
+                    audited.mutated(at, &hook.configuration, &hook.name, None);
+                    failed.judged(hook, |name| audited.failed_open("mutation", at, name))?;
+                }
             }
             if hook.reinvocable {
                 attributes.reinvocation.acted(Who::Webhooks, &hook.uid);

@@ -22,6 +22,10 @@ use crate::meta;
 
 /// How long a conversion may take.
 const TIMEOUT: Duration = Duration::from_secs(30);
+/// How many objects are converted with one call, and of how many bytes: so that neither the call nor its answer grows with a list. (Upstream asks for
+/// each object of a list by itself.)
+const MOST_AT_ONCE: usize = 100;
+const LARGEST_AT_ONCE: usize = 4 << 20;
 
 /// Who converts the objects of a definition.
 #[derive(Clone, Debug)]
@@ -97,12 +101,18 @@ impl ConversionWebhook {
                 None => open.push((&mut **object, converted)),
             }
         }
-        let mut asked: Vec<&mut Value> = open.iter_mut().map(|(object, _)| &mut **object).collect();
-        self.convert(cluster, definition, &mut asked, to).await?;
-        for (object, converted) in open {
-            if let Some(converted) = converted {
-                // another one may have been faster
-                let _ = converted.set(Arc::new(object.clone()));
+        let sizes: Vec<usize> = open.iter().map(|(object, _)| size_of_json(object)).collect();
+        let mut rest = open.as_mut_slice();
+        for count in portions(&sizes) {
+            let (portion, others) = rest.split_at_mut(count);
+            rest = others;
+            let mut asked: Vec<&mut Value> = portion.iter_mut().map(|(object, _)| &mut **object).collect();
+            self.convert(cluster, definition, &mut asked, to).await?;
+            for (object, converted) in portion {
+                if let Some(converted) = converted {
+                    // another one may have been faster
+                    let _ = converted.set(Arc::new(object.clone()));
+                }
             }
         }
         Ok(())
@@ -170,6 +180,38 @@ impl ConversionWebhook {
             ***object = shaped(definition, to, result);
         }
         Ok(())
+    }
+}
+
+/// How many of objects of these sizes, in bytes and in order, go with each call.
+fn portions(sizes: &[usize]) -> Vec<usize> {
+    let mut counts = Vec::new();
+    let (mut count, mut size) = (0, 0);
+    for own in sizes {
+        if count == MOST_AT_ONCE || count > 0 && size + own > LARGEST_AT_ONCE {
+            counts.push(std::mem::take(&mut count));
+            size = 0;
+        }
+        count += 1;
+        size += own;
+    }
+    counts.extend((count > 0).then_some(count));
+    counts
+}
+
+/// About how many bytes a value takes as JSON: without what is escaped in texts.
+fn size_of_json(value: &Value) -> usize {
+    match value {
+        Value::Null | Value::Bool(_) => 5,
+        Value::Number(_) => 8,
+        Value::String(text) => text.len() + 3,
+        Value::Array(elements) => 2 + elements.iter().map(size_of_json).sum::<usize>(),
+        Value::Object(members) => {
+            let sizes = members
+                .iter()
+                .map(|(name, member)| name.len() + 4 + size_of_json(member));
+            2 + sizes.sum::<usize>()
+        }
     }
 }
 
@@ -508,6 +550,35 @@ mod tests {
             .await
             .unwrap();
         assert_eq!(asked(&one), 3, "who reads it alone is shown how it is converted now");
+    }
+
+    #[test]
+    fn neither_many_nor_large_objects_go_with_one_call() {
+        let large = LARGEST_AT_ONCE;
+        for (sizes, counts) in [
+            (vec![], vec![]),
+            (vec![1; 100], vec![100]),
+            (vec![1; 201], vec![100, 100, 1]),
+            (vec![1, large, large - 1, 1, 1], vec![1, 1, 2, 1]),
+            (vec![2 * large, 1], vec![1, 1]),
+        ] {
+            assert_eq!(portions(&sizes), counts, "{sizes:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_long_list_is_converted_in_portions() {
+        let (cluster, definition) = (LogicalCluster::in_memory(), definition());
+        cluster.webhooks().use_transport(Arc::new(Counting::default()));
+        let mut objects: Vec<Value> = (0..150).map(|number| stored(&format!("u{number}"), "1")).collect();
+        let mut all: Vec<&mut Value> = objects.iter_mut().collect();
+        convert_known(&cluster, &definition, &mut all, "v1", "v2")
+            .await
+            .unwrap();
+        for (number, object) in objects.iter().enumerate() {
+            assert_eq!(object["metadata"]["name"], format!("u{number}"));
+            assert_eq!(*asked(object), if number < 100 { 1 } else { 2 });
+        }
     }
 
     #[tokio::test]

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use super::{Answer, Endpoint, Transport};
 use crate::cluster::LogicalCluster;
 use crate::handle::Caller;
+use crate::in_flight::InFlight;
 use crate::testing::Api;
 use crate::user::{MASTERS, UserInfo};
 
@@ -56,7 +57,7 @@ fn hook((name, patience): &(&str, u64), failure_policy: &str) -> Value {
 async fn webhooks_may_not_take_longer_than_the_caller_waits() {
     type Hooks = &'static [(&'static str, u64)];
     // the caller's patience, webhooks that change and that judge with theirs, and what each is told of it
-    let cases: [(u64, Hooks, Hooks, Hooks, StatusCode); 3] = [
+    let cases: [(u64, Hooks, Hooks, Hooks, StatusCode); 4] = [
         (
             10,
             &[("a-0", 20), ("b-0", 5)],
@@ -77,6 +78,14 @@ async fn webhooks_may_not_take_longer_than_the_caller_waits() {
             &[("a-5", 4), ("b-1", 5)],
             &[("c-1", 5)],
             &[("a-5", 3)],
+            StatusCode::GATEWAY_TIMEOUT,
+        ),
+        // however long he would wait
+        (
+            60,
+            &[("a-20", 30), ("b-20", 30)],
+            &[("c-1", 5)],
+            &[("a-20", 30), ("b-20", 14)],
             StatusCode::GATEWAY_TIMEOUT,
         ),
     ];
@@ -102,10 +111,22 @@ async fn webhooks_may_not_take_longer_than_the_caller_waits() {
         let answer = api.server.serve(caller, request, limit).await;
         assert_eq!(answer.status(), code);
         if code == StatusCode::GATEWAY_TIMEOUT {
-            assert_eq!(answer.headers()["content-type"], "text/plain; charset=utf-8");
+            let (form, message) = match patience {
+                60 => (
+                    "application/json",
+                    "Timeout: request did not complete within requested timeout - context deadline exceeded",
+                ),
+                _ => (
+                    "text/plain; charset=utf-8",
+                    "Timeout: request did not complete within the allotted timeout",
+                ),
+            };
+            assert_eq!(answer.headers()["content-type"], form);
             let body = answer.into_body().collect().await.unwrap().to_bytes();
             let status: Value = serde_json::from_slice(&body).unwrap();
             assert_eq!(status["reason"], "Timeout");
+            assert_eq!(status["message"], message);
+            assert_eq!(status["details"], json!({}));
             // what goes on behind the answer
             tokio::time::sleep(Duration::from_secs(60)).await;
         }
@@ -119,4 +140,46 @@ async fn webhooks_may_not_take_longer_than_the_caller_waits() {
             .await;
         assert_eq!(stored.is_ok(), code == StatusCode::CREATED);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_comes_beyond_those_that_are_served_at_once_is_refused() {
+    let api = Api::open_with(|config| config.in_flight = Some(Arc::new(InFlight::new(0, 1)))).await;
+    api.cluster.webhooks().use_transport(Arc::new(Slow::default()));
+    let configuration = json!({"metadata": {"name": "x"}, "webhooks": [hook(&("a-20", 30), "Ignore")]});
+    let path = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
+    api.create(path, &configuration).await.unwrap();
+    let ask = |user: UserInfo, method: &str, name: &str| {
+        let caller = Caller {
+            cluster: "c".to_owned(),
+            user: Some(user),
+            outside: true,
+            ..Caller::default()
+        };
+        let body = json!({"metadata": {"name": name}}).to_string();
+        let request = Request::builder()
+            .method(method)
+            .uri("/api/v1/namespaces/default/configmaps")
+            .header("content-type", "application/json")
+            .body(Full::new(Bytes::from(body)))
+            .unwrap();
+        api.server.serve(caller, request, None)
+    };
+    let (admin, jane) = (UserInfo::new("admin", &[MASTERS]), UserInfo::new("jane", &[]));
+    let slow = ask(admin.clone(), "POST", "m");
+    let others = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let refused = ask(jane.clone(), "POST", "n").await;
+        assert_eq!(refused.status(), StatusCode::TOO_MANY_REQUESTS);
+        assert_eq!(refused.headers()["retry-after"], "1");
+        assert!(refused.headers().get("x-kubernetes-pf-flowschema-uid").is_none());
+        let body = refused.into_body().collect().await.unwrap().to_bytes();
+        assert_eq!(body, "Too many requests, please try again later.\n");
+        // there are any number that read, and those who may do everything always may
+        assert_eq!(ask(jane.clone(), "GET", "").await.status(), StatusCode::FORBIDDEN);
+        assert_eq!(ask(admin.clone(), "POST", "o").await.status(), StatusCode::CREATED);
+    };
+    let (created, ()) = futures::join!(slow, others);
+    assert_eq!(created.status(), StatusCode::CREATED);
+    assert_eq!(ask(jane, "POST", "n").await.status(), StatusCode::FORBIDDEN);
 }

@@ -157,6 +157,7 @@ pub(super) fn config(
         admission,
         elsewhere: Some(elsewhere),
         watch_timeout: flags.serving.ending.watch_timeout(),
+        in_flight: flags.serving.in_flight.places(),
         ..ClusterConfig::new(
             (
                 Arc::new(ResourceSet::new(definitions(&options)?)),

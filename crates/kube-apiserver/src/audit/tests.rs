@@ -11,6 +11,7 @@ use futures::StreamExt;
 use gardener_apimachinery::chance::Chance;
 use gardener_apiserver::authn::Settings;
 use gardener_apiserver::handle::Caller;
+use gardener_apiserver::tokens::SigningKey;
 use gardener_apiserver::webhooks::{Answer, Endpoint, Transport};
 use gardener_apiserver::{Server, Shared, UserInfo, object};
 use gardener_landscape::embedded::EmbeddedKubernetes;
@@ -71,7 +72,12 @@ impl Told {
         };
         let server = Server::new(shared);
         let kubernetes = EmbeddedKubernetes::load().unwrap();
-        let mut config = kubernetes.config("v1.36.3", Settings::default());
+        let key = SigningKey::from_pem(&SigningKey::generate_pem().unwrap()).unwrap();
+        let settings = Settings {
+            signer: Some(Arc::new(key)),
+            ..Settings::default()
+        };
+        let mut config = kubernetes.config("v1.36.3", settings);
         let auditing = Auditing::open(&flags(folder.path(), more), &clock).unwrap();
         config.audit = auditing.audit();
         assert!(config.audit.is_some());
@@ -195,6 +201,51 @@ async fn who_asked_for_what_is_told_with_its_outcome() {
     // nothing is told of some
     told.ask("quiet", Method::GET, path, &[], &Value::Null).await;
     assert!(told.events().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn credentials_and_webhooks_that_fail_are_told() {
+    let told = Told::new(&[]).await;
+    let headers = [("Content-Type", "application/json")];
+    let accounts = "/api/v1/namespaces/default/serviceaccounts";
+    let account = json!({"metadata": {"name": "a"}});
+    told.ask("admin", Method::POST, accounts, &headers, &account).await;
+    told.events();
+    let path = format!("{accounts}/a/token");
+    let (code, issued) = told.ask("admin", Method::POST, &path, &headers, &json!({})).await;
+    assert_eq!(code, 201, "{issued}");
+    let [_, event] = &told.events()[..] else { panic!() };
+    let credential = event["annotations"]["authentication.kubernetes.io/issued-credential-id"].as_str();
+    assert!(credential.is_some_and(|id| id.starts_with("JTI=")), "{event}");
+    // whoever shows it is told with the same
+    let bearer = format!("Bearer {}", issued["status"]["token"].as_str().unwrap());
+    let shown = [("Authorization", bearer.as_str())];
+    told.ask_as(None, Method::GET, accounts, &shown, &Value::Null).await;
+    let [_, event] = &told.events()[..] else { panic!() };
+    let extra = &event["user"]["extra"]["authentication.kubernetes.io/credential-id"];
+    assert_eq!(extra[0].as_str(), credential);
+
+    let hooks = json!({"metadata": {"name": "x"}, "webhooks": [{
+        "name": "h.example.com", "clientConfig": {"service": {"namespace": "default", "name": "none"}},
+        "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"], "operations": ["CREATE"]}],
+        "failurePolicy": "Ignore", "sideEffects": "None", "admissionReviewVersions": ["v1"],
+    }]});
+    let path = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
+    told.ask("admin", Method::POST, path, &headers, &hooks).await;
+    told.events();
+    let maps = "/api/v1/namespaces/default/configmaps";
+    told.ask("admin", Method::POST, maps, &headers, &config_map()).await;
+    let [event] = &told.events()[..] else { panic!() };
+    let annotations = &event["annotations"];
+    assert_eq!(
+        annotations["mutation.webhook.admission.k8s.io/round_0_index_0"],
+        r#"{"configuration":"x","webhook":"h.example.com","mutated":false}"#
+    );
+    assert!(
+        annotations
+            .get("failed-open.mutation.webhook.admission.k8s.io/round_0_index_0")
+            .is_some()
+    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,14 +1,13 @@
 //! Flags of k8s.io/apiserver's option structs that no server here does anything with.
 
 /// True or false.
-pub const SWITCHES: [&str; 14] = [
+pub const SWITCHES: [&str; 13] = [
     "audit-log-batch-throttle-enable",
     "audit-webhook-batch-throttle-enable",
     "contention-profiling",
     "disable-http2-serving",
     "emulation-forward-compatible",
     "enable-garbage-collector",
-    "enable-priority-and-fairness",
     "log-json-split-stream",
     "log-text-split-stream",
     "permit-address-sharing",
@@ -19,7 +18,7 @@ pub const SWITCHES: [&str; 14] = [
 ];
 
 /// With a value.
-pub const VALUES: [&str; 32] = [
+pub const VALUES: [&str; 30] = [
     "allow-metric-labels",
     "allow-metric-labels-manifest",
     "audit-log-batch-max-size",
@@ -44,8 +43,6 @@ pub const VALUES: [&str; 32] = [
     "log-json-info-buffer-size",
     "log-text-info-buffer-size",
     "logging-format",
-    "max-mutating-requests-inflight",
-    "max-requests-inflight",
     "min-compatibility-version",
     "show-hidden-metrics-for-version",
     "tls-curve-preferences",

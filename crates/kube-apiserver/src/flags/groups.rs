@@ -3,9 +3,11 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use clap::Args;
 use gardener_apimachinery::duration::Duration;
+use gardener_apiserver::InFlight;
 use gardener_apiserver::cors::{Origins, PatternError};
 use gardener_apiserver::listen::{Protocols, UnknownProtocol};
 use http::HeaderValue;
@@ -38,6 +40,9 @@ pub struct ServingFlags {
     /// How it ends.
     #[command(flatten)]
     pub ending: EndingFlags,
+    /// How many requests it serves at once.
+    #[command(flatten)]
+    pub in_flight: InFlightFlags,
     /// What browsers are told of secure transport (Strict-Transport-Security): max-age=SECONDS, includeSubDomains, preload.
     #[arg(long, value_delimiter = ',', value_name = "STRINGS")]
     pub strict_transport_security_directives: Vec<String>,
@@ -113,6 +118,45 @@ impl EndingFlags {
     /// How long watches live at least.
     pub fn watch_timeout(&self) -> std::time::Duration {
         std::time::Duration::from_secs(self.min_request_timeout.unsigned_abs())
+    }
+}
+
+/// How many requests are served at once.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Flags")]
+pub struct InFlightFlags {
+    /// Whether requests are told their flow, and are not refused for their number alone.
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "true", action = clap::ArgAction::Set, value_name = "BOOL", value_parser = Switch)]
+    pub enable_priority_and_fairness: bool,
+    /// How many requests that read are served at once without priority and fairness; others are refused (429). 0 sets no limit.
+    #[arg(long, default_value = "400", value_name = "INT")]
+    pub max_requests_inflight: i64,
+    /// How many other requests are served at once without priority and fairness; others are refused (429). 0 sets no limit.
+    #[arg(long, default_value = "200", value_name = "INT")]
+    pub max_mutating_requests_inflight: i64,
+}
+
+impl InFlightFlags {
+    /// What is wrong with them.
+    fn errors(&self) -> Vec<String> {
+        let flags = [
+            ("max-requests-inflight", self.max_requests_inflight),
+            ("max-mutating-requests-inflight", self.max_mutating_requests_inflight),
+        ];
+        let negative = flags.into_iter().filter(|(_, count)| *count < 0);
+        negative
+            .map(|(flag, _)| format!("--{flag} can not be negative value"))
+            .collect()
+    }
+
+    /// Places for requests; none with priority and fairness.
+    pub fn places(&self) -> Option<Arc<InFlight>> {
+        let count = |count: i64| usize::try_from(count).unwrap_or_default();
+        let (reads, others) = (
+            count(self.max_requests_inflight),
+            count(self.max_mutating_requests_inflight),
+        );
+        (!self.enable_priority_and_fairness).then(|| Arc::new(InFlight::new(reads, others)))
     }
 }
 
@@ -262,6 +306,7 @@ impl ServingFlags {
             "--tls-cert-file and --tls-private-key-file",
         ));
         errors.extend(self.ending.errors());
+        errors.extend(self.in_flight.errors());
         let directives = self.strict_transport_security_directives.iter();
         errors.extend(directives.filter_map(|directive| wrong_directive(directive)));
         errors.extend(self.protocols().err().map(|error| error.to_string()));

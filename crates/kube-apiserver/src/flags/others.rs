@@ -11,9 +11,7 @@ pub(super) const OTHERS: Others = Others {
 };
 
 /// Accepted without effect: true or false.
-const SWITCHES: [&str; 5] = [
-    "aggregator-reject-forwarding-redirect",
-    "allow-privileged",
+const SWITCHES: [&str; 3] = [
     "enable-aggregator-routing",
     "enable-logs-handler",
     "service-account-lookup",

@@ -16,6 +16,10 @@ fn flags_are_read_as_upstream_reads_them() {
     ))
     .unwrap();
     assert_eq!(flags.serving.secure_port, 8443);
+    assert!(flags.serving.in_flight.places().is_none());
+    let bounded = read(&format!("{NEEDED} --enable-priority-and-fairness=false")).unwrap();
+    assert!(bounded.serving.in_flight.places().is_some());
+    assert!(flags.allow_privileged && !read(NEEDED).unwrap().allow_privileged);
     assert_eq!(flags.egress_selector_config_file, None, "no file is named");
     assert!(flags.authentication.anonymous_auth == Some(true) && flags.enable_bootstrap_token_auth);
     assert_eq!(flags.authorization.authorization_mode, ["Node", "RBAC"]);
@@ -59,6 +63,7 @@ fn flags_are_told_as_upstream_tells_them() {
         ("enable-admission-plugins", "[]"),
         ("version", "false"),
         ("allow-privileged", "true"),
+        ("aggregator-reject-forwarding-redirect", "true"),
     ] {
         assert_eq!(told.get(flag).map(String::as_str), Some(expected), "{flag}");
     }
@@ -114,6 +119,10 @@ fn what_is_wrong_is_told() {
         (
             format!("{NEEDED} --goaway-chance=-1"),
             "--goaway-chance can not be less than 0 or greater than 0.02",
+        ),
+        (
+            format!("{NEEDED} --max-requests-inflight=-1"),
+            "--max-requests-inflight can not be negative value",
         ),
         (
             format!("{NEEDED} --min-request-timeout=-1"),

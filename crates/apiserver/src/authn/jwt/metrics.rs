@@ -8,7 +8,8 @@ use std::time::Duration;
 use gardener_apimachinery::metrics::{Durations, Text};
 use k8s_openapi::jiff::Timestamp;
 use parking_lot::Mutex;
-use ring::digest;
+
+use crate::authn::sha256_in_hex;
 
 /// Upper bounds, in seconds, of the steps in which durations are counted.
 const STEPS: [f64; 12] = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
@@ -18,9 +19,7 @@ pub(crate) fn hashed(text: &[u8]) -> String {
     if text.is_empty() {
         return String::new();
     }
-    let digest = digest::digest(&digest::SHA256, text);
-    let hex: String = digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("sha256:{hex}")
+    format!("sha256:{}", sha256_in_hex(text))
 }
 
 fn word(is_well: bool) -> &'static str {

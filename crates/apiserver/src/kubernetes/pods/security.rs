@@ -244,6 +244,26 @@ pub(super) fn validate_host_process(spec: &Value, path: &Path, errors: &mut Erro
     }
 }
 
+/// What of a pod's spec a cluster refuses that lets no containers do what their node may.
+pub(in crate::kubernetes) fn not_allowed(spec: &Value, path: &Path) -> ErrorList {
+    let mut errors = ErrorList::new();
+    let of = |owner: &Value, key: &str| owner.at(&format!("/securityContext/{key}")).and_then(Value::as_bool);
+    let of_pod = of(spec, "windowsOptions/hostProcess");
+    let mut is_host_process = false;
+    for (at, container) in each_container(spec, path) {
+        if of(container, "privileged") == Some(true) {
+            let at = at.child("securityContext").child("privileged");
+            errors.push(Error::forbidden(&at, "disallowed by cluster policy"));
+        }
+        is_host_process |= of(container, "windowsOptions/hostProcess").or(of_pod) == Some(true);
+    }
+    if is_host_process {
+        let why = "hostProcess containers are disallowed by cluster policy";
+        errors.push(Error::forbidden(path, why));
+    }
+    errors
+}
+
 fn is_sysctl(name: &str) -> bool {
     let is_part = |part: &str| {
         let bytes = part.as_bytes();
@@ -439,7 +459,73 @@ pub(super) fn validate_container(container: &Value, host_users: bool, path: &Pat
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+    use crate::testing::Api;
+
+    #[tokio::test]
+    async fn clusters_may_refuse_privileged_containers() {
+        let (free, strict) = (
+            Api::open().await,
+            Api::open_with(|config| config.allows_privileged = false).await,
+        );
+        let account = json!({"metadata": {"name": "default"}});
+        let spec = |context: Value| json!({"containers": [{"name": "c", "image": "i", "securityContext": context}]});
+        let privileged = spec(json!({"privileged": true}));
+        let pod = json!({"metadata": {"name": "p"}, "spec": privileged});
+        let labels = json!({"a": "b"});
+        let deployment = json!({"metadata": {"name": "d"}, "spec": {
+            "selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": privileged},
+        }});
+        let namespace = |resource: &str| format!("{resource}/namespaces/default");
+        let (core, apps) = (namespace("/api/v1"), namespace("/apis/apps/v1"));
+        for (api, is_free) in [(&free, true), (&strict, false)] {
+            api.create(&format!("{core}/serviceaccounts"), &account).await.unwrap();
+            for (path, object, expected) in [
+                (
+                    format!("{core}/pods"),
+                    &pod,
+                    "Pod \"p\" is invalid: spec.containers[0].securityContext.privileged: Forbidden: disallowed by cluster policy",
+                ),
+                (
+                    format!("{apps}/deployments"),
+                    &deployment,
+                    "Deployment.apps \"d\" is invalid: spec.template.spec.containers[0].securityContext.privileged: Forbidden: disallowed by cluster policy",
+                ),
+            ] {
+                let created = api.create(&path, object).await.map(drop);
+                let expected = if is_free { Ok(()) } else { Err(expected.to_owned()) };
+                assert_eq!(created, expected);
+            }
+        }
+        let pods = format!("{core}/pods");
+        let plain = json!({"metadata": {"name": "q"}, "spec": spec(json!({"privileged": false}))});
+        strict.create(&pods, &plain).await.unwrap();
+        let debugger = json!({"spec": {"ephemeralContainers": [
+            {"name": "e", "image": "i", "securityContext": {"privileged": true}},
+        ]}});
+        let path = format!("{pods}/q/ephemeralcontainers");
+        let refused = strict.ask("PATCH", &path, &debugger).await.unwrap_err();
+        assert_eq!(
+            refused["message"],
+            "Pod \"q\" is invalid: spec.ephemeralContainers[0].securityContext.privileged: Forbidden: disallowed by cluster policy"
+        );
+    }
+
+    #[test]
+    fn processes_of_the_host_need_the_same() {
+        let windows = json!({"windowsOptions": {"hostProcess": true}});
+        let spec = json!({"securityContext": windows, "containers": [{"name": "c"}]});
+        let told: Vec<String> = not_allowed(&spec, &Path::new("spec"))
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        assert_eq!(
+            told,
+            ["spec: Forbidden: hostProcess containers are disallowed by cluster policy"]
+        );
+    }
 
     #[test]
     fn users_of_windows() {

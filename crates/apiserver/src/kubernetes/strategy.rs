@@ -640,7 +640,7 @@ const ANSWERS_DELETED: [(&str, &str); 13] = [
     ("storage.k8s.io", "volumeattributesclasses"),
 ];
 
-fn kind_of(group: &str, resource: &str) -> Kind {
+pub(super) fn kind_of(group: &str, resource: &str) -> Kind {
     let mut kind = match (group, resource) {
         ("", "pods") => pods::kind(Kind::new(printers::core::pod).generation()),
         ("", "services") => services::kind(Kind::new(printers::core::service).defaulted(defaults::service)),

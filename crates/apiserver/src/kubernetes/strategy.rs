@@ -765,6 +765,7 @@ pub(super) fn kind_of(group: &str, resource: &str) -> Kind {
                 .generation();
             kind.validate_update = webhooks::validate_update;
             kind.validate_create = webhooks::validate;
+            kind.warnings = |configuration, _| webhooks::warn_of_name(configuration);
             kind.counts_empty = true;
             kind
         }

@@ -622,6 +622,65 @@ mod tests {
         }
     }
 
+    #[tokio::test(start_paused = true)]
+    async fn who_binds_a_policy_that_changes_objects_may_read_its_parameters() {
+        let api = crate::testing::Api::open().await;
+        let rbac = "/apis/rbac.authorization.k8s.io/v1";
+        let role = json!({
+            "metadata": {"name": "author"},
+            "rules": [{"apiGroups": [GROUP], "resources": ["*"], "verbs": ["*"]}],
+        });
+        let binding = json!({
+            "metadata": {"name": "author"},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "author"},
+            "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "author"}],
+        });
+        api.create(&format!("{rbac}/clusterroles"), &role).await.unwrap();
+        api.create(&format!("{rbac}/clusterrolebindings"), &binding)
+            .await
+            .unwrap();
+        let author = api.server.client("c", UserInfo::new("author", &[]));
+        let refused = async |resource: &str, object: &Value| {
+            let path = format!("/apis/{GROUP}/v1/{resource}");
+            let request = http::Request::builder().method("POST").uri(path);
+            let request = request.header("content-type", "application/json");
+            match author
+                .request::<Value>(request.body(object.to_string().into_bytes()).unwrap())
+                .await
+            {
+                Err(kube::Error::Api(status)) => status.message,
+                other => panic!("{other:?}"),
+            }
+        };
+        let policy = json!({"metadata": {"name": "p"}, "spec": {
+            "paramKind": {"apiVersion": "v1", "kind": "Secret"},
+            "matchConstraints": {"resourceRules": [
+                {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]},
+            ]},
+            "reinvocationPolicy": "Never",
+            "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": "[JSONPatch{op: 'remove', path: '/a'}]"}}],
+        }});
+        let told = refused("mutatingadmissionpolicies", &policy).await;
+        let why =
+            "must have \"get\" permission on all objects of the referenced paramKind (kind=Secret, apiVersion=v1)";
+        assert!(
+            told.contains("spec.paramKind: Forbidden") && told.contains(why),
+            "{told}"
+        );
+        let path = format!("/apis/{GROUP}/v1/mutatingadmissionpolicies");
+        api.create(&path, &policy).await.unwrap();
+        let binding = json!({"metadata": {"name": "b"}, "spec": {
+            "policyName": "p",
+            "paramRef": {"name": "s", "namespace": "n", "parameterNotFoundAction": "Deny"},
+        }});
+        let told = refused("mutatingadmissionpolicybindings", &binding).await;
+        let why = "does not have \"get\" permission on the object referenced by paramRef";
+        assert!(
+            told.contains("spec.paramRef: Forbidden") && told.contains(why),
+            "{told}"
+        );
+    }
+
     #[test]
     fn warnings_of_expressions_tell_which() {
         let kind = kind_of(GROUP, "validatingadmissionpolicies");

@@ -393,4 +393,29 @@ mod tests {
             assert_eq!(finalizers_of_namespace(&before, &options), expected, "{options:?}");
         }
     }
+
+    #[tokio::test(start_paused = true)]
+    async fn namespaces_end_in_two_steps() {
+        let api = crate::testing::Api::open().await;
+        let ask = async |method: &str, path: &str, body: Value| {
+            let answer = api.ask(method, &format!("/api/v1/namespaces{path}"), &body).await;
+            answer.map_err(|status| status["code"].clone())
+        };
+        for name in ["a", "b"] {
+            ask("POST", "", json!({"metadata": {"name": name}})).await.unwrap();
+        }
+        // what is there stays as it is until its own finalizers are gone
+        let ending = ask("DELETE", "/a", Value::Null).await.unwrap();
+        assert_eq!(ending.at("/status/phase"), Some(&json!("Terminating")));
+        let again = ask("DELETE", "/a?propagationPolicy=Orphan", Value::Null).await.unwrap();
+        assert_eq!(again, ending);
+        // one without any only begins to end at first
+        let open = json!({"metadata": {"name": "b"}, "spec": {"finalizers": []}});
+        ask("PUT", "/b/finalize", open).await.unwrap();
+        ask("DELETE", "/b", Value::Null).await.unwrap();
+        let ending = ask("GET", "/b", Value::Null).await.unwrap();
+        assert_eq!(ending.at("/status/phase"), Some(&json!("Terminating")));
+        ask("DELETE", "/b", Value::Null).await.unwrap();
+        assert_eq!(ask("GET", "/b", Value::Null).await, Err(json!(404)));
+    }
 }

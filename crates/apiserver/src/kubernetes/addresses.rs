@@ -67,6 +67,9 @@ fn masked(address: IpAddr, bits: u32) -> IpAddr {
 }
 
 impl Range {
+    /// How many bits an address of IPv6 has in front of one of IPv4.
+    const CLOTHES: u32 = 96;
+
     /// Reads a range, where numbers may begin with zeros.
     pub(super) fn lenient(text: &str) -> Option<Self> {
         let (address, bits) = text.split_once('/')?;
@@ -92,8 +95,7 @@ impl Range {
 
     /// The range as Go writes it: one of IPv4 in the clothes of IPv6 without them.
     fn shown(&self) -> String {
-        const CLOTHES: u32 = 96;
-        match (self.first.to_canonical(), self.bits.checked_sub(CLOTHES)) {
+        match (self.first.to_canonical(), self.bits.checked_sub(Self::CLOTHES)) {
             (first @ IpAddr::V4(_), Some(bits)) if !self.is_ipv4() => format!("{first}/{bits}"),
             _ => format!("{}/{}", self.first, self.bits),
         }
@@ -201,6 +203,26 @@ pub(super) fn canonical_range(text: &str, at: &Path, errors: &mut ErrorList) {
                 format!("must be in canonical form (\"{canonical}\")"),
             ));
         }
+    }
+}
+
+/// An address with the length of its network's prefix, in its one form.
+pub(super) fn of_interface(text: &str, at: &Path, errors: &mut ErrorList) {
+    let Some(range) = Range::lenient(text) else {
+        let why = "must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)";
+        errors.push(Error::invalid(at, text, why));
+        return;
+    };
+    let address = range.address.to_canonical();
+    // one of IPv4 in the clothes of IPv6 goes without them
+    let bits = match address.is_ipv4() && range.bits > 32 {
+        true => range.bits.saturating_sub(Range::CLOTHES),
+        false => range.bits,
+    };
+    let canonical = format!("{address}/{bits}");
+    if canonical != text {
+        let why = format!("must be in canonical form (\"{canonical}\")");
+        errors.push(Error::invalid(at, text, why));
     }
 }
 

@@ -5,6 +5,8 @@ use std::net::IpAddr;
 use gardener_apimachinery::field::{Error, ErrorList, Path};
 
 const NO_ADDRESS: &str = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
+/// Why an address is no host.
+pub(super) const NO_NAME: &str = "must be a DNS name, not an IP address";
 const NO_RANGE: &str = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
 
 /// A text as an address, where numbers may begin with zeros.
@@ -65,6 +67,9 @@ fn masked(address: IpAddr, bits: u32) -> IpAddr {
 }
 
 impl Range {
+    /// How many bits an address of IPv6 has in front of one of IPv4.
+    const CLOTHES: u32 = 96;
+
     /// Reads a range, where numbers may begin with zeros.
     pub(super) fn lenient(text: &str) -> Option<Self> {
         let (address, bits) = text.split_once('/')?;
@@ -86,6 +91,14 @@ impl Range {
         self.address.is_ipv4() == other.address.is_ipv4()
             && self.bits < other.bits
             && masked(other.first, self.bits) == self.first
+    }
+
+    /// The range as Go writes it: one of IPv4 in the clothes of IPv6 without them.
+    fn shown(&self) -> String {
+        match (self.first.to_canonical(), self.bits.checked_sub(Self::CLOTHES)) {
+            (first @ IpAddr::V4(_), Some(bits)) if !self.is_ipv4() => format!("{first}/{bits}"),
+            _ => format!("{}/{}", self.first, self.bits),
+        }
     }
 
     /// Whether it is of IPv4.
@@ -122,15 +135,19 @@ pub(super) fn canonical_address(text: &str) -> Vec<String> {
     }
 }
 
+/// Whether a number in a range begins with zeros.
+fn has_zeros(range: &str) -> bool {
+    let (address, bits) = range.split_once('/').unwrap_or_default();
+    address.parse::<IpAddr>().is_err() || bits.len() > 1 && bits.starts_with('0')
+}
+
 /// A range, as older fields allow it.
 pub(super) fn range(text: &str, at: &Path, errors: &mut ErrorList) {
     let Some(range) = Range::lenient(text) else {
         errors.push(Error::invalid(at, text, NO_RANGE));
         return;
     };
-    let (address, bits) = text.split_once('/').unwrap_or_default();
-    let has_zeros = address.parse::<IpAddr>().is_err() || bits.len() > 1 && bits.starts_with('0');
-    let why = if has_zeros {
+    let why = if has_zeros(text) {
         "must not have leading 0s in IP or prefix length"
     } else if is_mapped(range.address) {
         "must not have an IPv4-mapped IPv6 address"
@@ -140,6 +157,34 @@ pub(super) fn range(text: &str, at: &Path, errors: &mut ErrorList) {
         return;
     };
     errors.push(Error::invalid(at, text, why));
+}
+
+/// What to warn of in a range that was taken: an address inside of it, a form that will not be taken for ever, or not the shortest one.
+pub(super) fn unusual_range(text: &str, at: &Path) -> Vec<String> {
+    let Some(range) = Range::lenient(text) else {
+        return Vec::new();
+    };
+    let mut found = Vec::new();
+    if range.address != range.first {
+        let (address, longest) = (range.address.to_canonical(), if range.is_ipv4() { 32 } else { 128 });
+        found.push(format!(
+            "{at}: CIDR value \"{text}\" is ambiguous in this context (should be \"{}\" or \"{address}/{longest}\"?)",
+            range.shown()
+        ));
+    }
+    if has_zeros(text) || is_mapped(range.address) {
+        found.push(format!(
+            "{at}: non-standard CIDR value \"{text}\" is invalid: use \"{}\"",
+            range.shown()
+        ));
+    }
+    if found.is_empty() && !range.is_ipv4() && range.shown() != text {
+        found.push(format!(
+            "{at}: IPv6 CIDR value \"{text}\" should be in RFC 5952 canonical format (\"{}\")",
+            range.shown()
+        ));
+    }
+    found
 }
 
 /// A range in its one form.
@@ -158,6 +203,26 @@ pub(super) fn canonical_range(text: &str, at: &Path, errors: &mut ErrorList) {
                 format!("must be in canonical form (\"{canonical}\")"),
             ));
         }
+    }
+}
+
+/// An address with the length of its network's prefix, in its one form.
+pub(super) fn of_interface(text: &str, at: &Path, errors: &mut ErrorList) {
+    let Some(range) = Range::lenient(text) else {
+        let why = "must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)";
+        errors.push(Error::invalid(at, text, why));
+        return;
+    };
+    let address = range.address.to_canonical();
+    // one of IPv4 in the clothes of IPv6 goes without them
+    let bits = match address.is_ipv4() && range.bits > 32 {
+        true => range.bits.saturating_sub(Range::CLOTHES),
+        false => range.bits,
+    };
+    let canonical = format!("{address}/{bits}");
+    if canonical != text {
+        let why = format!("must be in canonical form (\"{canonical}\")");
+        errors.push(Error::invalid(at, text, why));
     }
 }
 
@@ -239,6 +304,30 @@ mod tests {
             ("/8", NO_RANGE),
         ] {
             assert_eq!(wrong(range, text), expected, "{text}");
+        }
+        for (text, expected) in [
+            ("10.0.0.0/8", vec![]),
+            ("fd00::/64", vec![]),
+            (
+                "10.0.0.1/8",
+                vec![
+                    "a: CIDR value \"10.0.0.1/8\" is ambiguous in this context (should be \"10.0.0.0/8\" or \"10.0.0.1/32\"?)",
+                ],
+            ),
+            (
+                "010.0.0.0/8",
+                vec!["a: non-standard CIDR value \"010.0.0.0/8\" is invalid: use \"10.0.0.0/8\""],
+            ),
+            (
+                "::ffff:1.2.0.0/112",
+                vec!["a: non-standard CIDR value \"::ffff:1.2.0.0/112\" is invalid: use \"1.2.0.0/16\""],
+            ),
+            (
+                "fd00:0::/64",
+                vec!["a: IPv6 CIDR value \"fd00:0::/64\" should be in RFC 5952 canonical format (\"fd00::/64\")"],
+            ),
+        ] {
+            assert_eq!(unusual_range(text, &Path::new("a")), expected, "{text}");
         }
         let contains = |outer: &str, inner: &str| {
             Range::lenient(outer)

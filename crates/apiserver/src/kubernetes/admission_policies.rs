@@ -312,20 +312,24 @@ fn validate_mutation(mutation: &Value, environment: &Environment, path: &Path, e
 }
 
 fn validate_kind(kind: &Value, path: &Path, errors: &mut ErrorList) {
-    let version = text(kind, "apiVersion");
+    let told = text(kind, "apiVersion");
     let at = path.child("apiVersion");
-    match version.split('/').collect::<Vec<_>>().as_slice() {
-        _ if version.is_empty() => errors.push(Error::required(&at, "")),
-        [version] => syntax(names::dns1035_label(version), version, &at, errors),
-        [group, version] => {
-            syntax(names::dns_subdomain(group), group, &at, errors);
-            syntax(names::dns1035_label(version), version, &at, errors);
+    let (group, version) = told.split_once('/').unwrap_or(("", told));
+    let joined =
+        |value: &str, wrong: Vec<String>| (!wrong.is_empty()).then(|| Error::invalid(&at, value, wrong.join(",")));
+    if told.is_empty() {
+        errors.push(Error::required(&at, ""));
+    } else if version.contains('/') {
+        let why = format!("unexpected GroupVersion string: {told}");
+        errors.push(Error::invalid(&at, told, why));
+    } else {
+        if !group.is_empty() {
+            errors.extend(joined(group, names::dns_subdomain(group)));
         }
-        _ => errors.push(Error::invalid(
-            &at,
-            version,
-            format!("unexpected GroupVersion string: {version}"),
-        )),
+        match version {
+            "" => errors.push(Error::invalid(&at, told, "version must be specified")),
+            version => errors.extend(joined(version, names::dns1035_label(version))),
+        }
     }
     let (own, at) = (text(kind, "kind"), path.child("kind"));
     if own.is_empty() {
@@ -369,7 +373,8 @@ fn authorize_policy(context: &Context<'_>, policy: &Value, old: Option<&Value>) 
 }
 
 /// Whether somebody may read the parameters to which a binding refers.
-fn authorize_binding(context: &Context<'_>, binding: &Value, old: Option<&Value>) -> ErrorList {
+/// `policies` is the resource of the policies that are bound.
+fn authorize_binding(context: &Context<'_>, binding: &Value, old: Option<&Value>, policies: &str) -> ErrorList {
     let spec = spec_of(binding);
     let Some(reference) = spec.get("paramRef") else {
         return ErrorList::new();
@@ -381,9 +386,7 @@ fn authorize_binding(context: &Context<'_>, binding: &Value, old: Option<&Value>
     let name = text(reference, "name");
     let verb = if name.is_empty() { "list" } else { "get" };
     let policy_name = text(spec, "policyName");
-    let policy = context
-        .lister
-        .get(GROUP, "validatingadmissionpolicies", "", policy_name);
+    let policy = context.lister.get(GROUP, policies, "", policy_name);
     let kind = policy.as_deref().and_then(param_kind);
     let resource = kind.and_then(|(group, version, kind)| resource_of(context, group, version, kind));
     let (group, resource) = match kind {
@@ -451,15 +454,14 @@ fn update(policy: &Value, old: &Value, validates: bool) -> ErrorList {
 
 /// Policies that validate, or change.
 pub(super) fn policies(mut kind: Kind, validates: bool) -> Kind {
+    kind.warnings = |policy, _| webhooks::warn_of_name(policy);
     kind.default = |policy| {
         if let Some(members) = policy.as_object_mut() {
             members.entry("spec").or_insert_with(|| json!({}));
         }
         defaults::admission_policy(policy);
     };
-    if validates {
-        kind.authorize = authorize_policy;
-    }
+    kind.authorize = authorize_policy;
     kind.validate_create = match validates {
         true => |policy| validate(policy, None, true),
         false => |policy| validate(policy, None, false),
@@ -470,6 +472,21 @@ pub(super) fn policies(mut kind: Kind, validates: bool) -> Kind {
     };
     kind.validate_status = |policy, _| {
         let mut errors = ErrorList::new();
+        let path = Path::new("status").child("typeChecking").child("expressionWarnings");
+        let warnings = meta::elements(policy, "/status/typeChecking/expressionWarnings");
+        for (index, warning) in warnings.iter().enumerate() {
+            for key in ["warning", "fieldRef"] {
+                let own = text(warning, key);
+                let is_empty = if key == "fieldRef" {
+                    own.trim().is_empty()
+                } else {
+                    own.is_empty()
+                };
+                if is_empty {
+                    errors.push(Error::required(&path.index(index).child(key), ""));
+                }
+            }
+        }
         jobs::conditions_in(
             policy.get("status").unwrap_or(&Value::Null),
             &Path::new("status"),
@@ -554,14 +571,137 @@ fn validate_binding(binding: &Value, validates: bool) -> ErrorList {
 
 /// Bindings of policies that validate, or change.
 pub(super) fn bindings(mut kind: Kind, validates: bool) -> Kind {
+    kind.warnings = |binding, _| webhooks::warn_of_name(binding);
     kind.default = defaults::admission_policy_binding;
-    if validates {
-        kind.authorize = authorize_binding;
-    }
+    kind.authorize = match validates {
+        true => |context, binding, old| authorize_binding(context, binding, old, "validatingadmissionpolicies"),
+        false => |context, binding, old| authorize_binding(context, binding, old, "mutatingadmissionpolicies"),
+    };
     kind.validate = if validates {
         |binding| validate_binding(binding, true)
     } else {
         |binding| validate_binding(binding, false)
     };
     kind
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kubernetes::strategy::kind_of;
+
+    #[test]
+    fn kinds_of_parameters_have_a_version() {
+        for (version, expected) in [
+            ("v1", None),
+            ("a.b/v1", None),
+            ("/v1", None),
+            ("", Some("k.apiVersion: Required value")),
+            (
+                "/",
+                Some("k.apiVersion: Invalid value: \"/\": version must be specified"),
+            ),
+            (
+                "a.b/",
+                Some("k.apiVersion: Invalid value: \"a.b/\": version must be specified"),
+            ),
+            (
+                "a/b/c",
+                Some("k.apiVersion: Invalid value: \"a/b/c\": unexpected GroupVersion string: a/b/c"),
+            ),
+        ] {
+            let mut errors = ErrorList::new();
+            validate_kind(
+                &json!({"apiVersion": version, "kind": "A"}),
+                &Path::new("k"),
+                &mut errors,
+            );
+            let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
+            let expected: Vec<&str> = expected.into_iter().collect();
+            assert_eq!(errors, expected, "{version}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_binds_a_policy_that_changes_objects_may_read_its_parameters() {
+        let api = crate::testing::Api::open().await;
+        let rbac = "/apis/rbac.authorization.k8s.io/v1";
+        let role = json!({
+            "metadata": {"name": "author"},
+            "rules": [{"apiGroups": [GROUP], "resources": ["*"], "verbs": ["*"]}],
+        });
+        let binding = json!({
+            "metadata": {"name": "author"},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "author"},
+            "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "author"}],
+        });
+        api.create(&format!("{rbac}/clusterroles"), &role).await.unwrap();
+        api.create(&format!("{rbac}/clusterrolebindings"), &binding)
+            .await
+            .unwrap();
+        let author = api.server.client("c", UserInfo::new("author", &[]));
+        let refused = async |resource: &str, object: &Value| {
+            let path = format!("/apis/{GROUP}/v1/{resource}");
+            let request = http::Request::builder().method("POST").uri(path);
+            let request = request.header("content-type", "application/json");
+            match author
+                .request::<Value>(request.body(object.to_string().into_bytes()).unwrap())
+                .await
+            {
+                Err(kube::Error::Api(status)) => status.message,
+                other => panic!("{other:?}"),
+            }
+        };
+        let policy = json!({"metadata": {"name": "p"}, "spec": {
+            "paramKind": {"apiVersion": "v1", "kind": "Secret"},
+            "matchConstraints": {"resourceRules": [
+                {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]},
+            ]},
+            "reinvocationPolicy": "Never",
+            "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": "[JSONPatch{op: 'remove', path: '/a'}]"}}],
+        }});
+        let told = refused("mutatingadmissionpolicies", &policy).await;
+        let why =
+            "must have \"get\" permission on all objects of the referenced paramKind (kind=Secret, apiVersion=v1)";
+        assert!(
+            told.contains("spec.paramKind: Forbidden") && told.contains(why),
+            "{told}"
+        );
+        let path = format!("/apis/{GROUP}/v1/mutatingadmissionpolicies");
+        api.create(&path, &policy).await.unwrap();
+        let binding = json!({"metadata": {"name": "b"}, "spec": {
+            "policyName": "p",
+            "paramRef": {"name": "s", "namespace": "n", "parameterNotFoundAction": "Deny"},
+        }});
+        let told = refused("mutatingadmissionpolicybindings", &binding).await;
+        let why = "does not have \"get\" permission on the object referenced by paramRef";
+        assert!(
+            told.contains("spec.paramRef: Forbidden") && told.contains(why),
+            "{told}"
+        );
+    }
+
+    #[test]
+    fn warnings_of_expressions_tell_which() {
+        let kind = kind_of(GROUP, "validatingadmissionpolicies");
+        let told = json!([{"warning": "w", "fieldRef": "spec.a"}, {"warning": "", "fieldRef": " "}]);
+        let policy = json!({"status": {"typeChecking": {"expressionWarnings": told}}});
+        let errors = (kind.validate_status)(&policy, &policy);
+        let at: Vec<&str> = errors.iter().map(|error| error.path.as_str()).collect();
+        let path = "status.typeChecking.expressionWarnings[1]";
+        assert_eq!(at, [format!("{path}.warning"), format!("{path}.fieldRef")]);
+    }
+
+    #[test]
+    fn names_of_what_stands_in_files_are_told() {
+        for resource in [
+            "validatingadmissionpolicies",
+            "mutatingadmissionpolicybindings",
+            "validatingwebhookconfigurations",
+        ] {
+            let warnings = |name: &str| (kind_of(GROUP, resource).warnings)(&json!({"metadata": {"name": name}}), None);
+            assert_eq!(warnings("a.k8s.io"), [""; 0]);
+            assert_eq!(warnings("a.static.k8s.io").len(), 1, "{resource}");
+        }
+    }
 }

@@ -1,5 +1,8 @@
 //! Certificate signing requests: who asked is noted, and approval is a subresource of its own.
 
+pub(super) mod key_pairs;
+mod pem;
+
 use std::collections::BTreeSet;
 
 use base64::Engine;
@@ -9,8 +12,9 @@ use gardener_apimachinery::pointer::Pointed;
 use serde_json::{Value, json};
 use x509_parser::certificate::X509Certificate;
 use x509_parser::certification_request::X509CertificationRequest;
-use x509_parser::pem::{Pem, parse_x509_pem};
+use x509_parser::error::X509Error;
 use x509_parser::prelude::FromDer;
+use x509_parser::public_key::PublicKey;
 
 use super::checks::{list, number, text};
 use super::strategy::Kind;
@@ -82,8 +86,8 @@ pub(super) struct Requested {
 /// For whom a request asks; none where it cannot be read.
 pub(super) fn requested(request: &Value) -> Option<Requested> {
     let pem = STANDARD.decode(meta::text(request, "/spec/request")).ok()?;
-    let (_, pem) = parse_x509_pem(&pem).ok()?;
-    let (_, parsed) = X509CertificationRequest::from_der(&pem.contents).ok()?;
+    let block = pem::blocks(&pem).next()?;
+    let (_, parsed) = X509CertificationRequest::from_der(&block.content).ok()?;
     let subject = &parsed.certification_request_info.subject;
     let names = subject.iter_common_name().filter_map(|own| own.as_str().ok());
     let organizations = subject.iter_organization().filter_map(|own| own.as_str().ok());
@@ -129,17 +133,34 @@ pub(super) fn wrong_request(encoded: &str) -> Option<&'static str> {
     let Ok(pem) = STANDARD.decode(encoded) else {
         return Some(NO_REQUEST);
     };
-    let Ok((_, pem)) = parse_x509_pem(&pem) else {
+    let Some(block) = pem::blocks(&pem)
+        .next()
+        .filter(|block| block.label == "CERTIFICATE REQUEST")
+    else {
         return Some(NO_REQUEST);
     };
-    if pem.label != "CERTIFICATE REQUEST" {
-        return Some(NO_REQUEST);
-    }
-    match X509CertificationRequest::from_der(&pem.contents) {
+    match X509CertificationRequest::from_der(&block.content) {
         Ok((rest, _)) => (!rest.is_empty()).then_some("asn1: syntax error: trailing data"),
-        Err(_) if pem.contents.is_empty() => Some("asn1: syntax error: sequence truncated"),
-        Err(_) if is_truncated(&pem.contents, MAX_NESTING) => Some("asn1: syntax error: data truncated"),
+        Err(_) if block.content.is_empty() => Some("asn1: syntax error: sequence truncated"),
+        Err(_) if is_truncated(&block.content, MAX_NESTING) => Some("asn1: syntax error: data truncated"),
         Err(_) => Some("asn1: structure error: malformed certificate request"),
+    }
+}
+
+/// Why a request's signature is not that of its own key, if so. What cannot be verified here, such as by short keys or rare curves, is taken.
+fn wrong_signature(encoded: &str) -> Option<&'static str> {
+    const SHORTEST: usize = 2048;
+    let pem = STANDARD.decode(encoded).ok()?;
+    let block = pem::blocks(&pem).next()?;
+    let (_, request) = X509CertificationRequest::from_der(&block.content).ok()?;
+    let Err(X509Error::SignatureVerificationError) = request.verify_signature() else {
+        return None;
+    };
+    match request.certification_request_info.subject_pki.parsed().ok()? {
+        PublicKey::RSA(key) if key.key_size() < SHORTEST => None,
+        PublicKey::RSA(_) => Some("crypto/rsa: verification error"),
+        PublicKey::EC(_) => Some("x509: ECDSA verification failure"),
+        _ => Some("x509: Ed25519 verification failure"),
     }
 }
 
@@ -193,7 +214,8 @@ fn validate(request: &Value) -> ErrorList {
     let mut errors = Vec::new();
     let none = Value::Null;
     let (spec, path) = (request.get("spec").unwrap_or(&none), Path::new("spec"));
-    if let Some(why) = wrong_request(text(spec, "request")) {
+    let encoded = text(spec, "request");
+    if let Some(why) = wrong_request(encoded).or_else(|| wrong_signature(encoded)) {
         let shown = spec.get("request").cloned().unwrap_or(Value::Null);
         errors.push(Error::invalid(&path.child("request"), shown, why));
     }
@@ -405,14 +427,16 @@ fn wrong_certificate(encoded: &str) -> Option<String> {
     }
     let pem = STANDARD.decode(encoded).unwrap_or_default();
     let mut blocks = 0;
-    for block in Pem::iter_from_buffer(&pem) {
-        let Ok(block) = block else { break };
+    for block in pem::blocks(&pem) {
         if block.label != "CERTIFICATE" {
             let label = go_quote(&block.label);
             return Some(format!("only CERTIFICATE PEM blocks are allowed, found {label}"));
         }
+        if block.has_headers {
+            return Some("no PEM block headers are permitted".to_owned());
+        }
         blocks += 1;
-        if X509Certificate::from_der(&block.contents).is_err() {
+        if X509Certificate::from_der(&block.content).is_err() {
             return Some("x509: malformed certificate".to_owned());
         }
     }
@@ -435,5 +459,42 @@ mod tests {
         ] {
             assert_eq!(is_truncated(der, MAX_NESTING), expected, "{der:?}");
         }
+    }
+
+    #[test]
+    fn requests_are_signed_by_their_own_key() {
+        let made = gardener_pki::request(&gardener_pki::Subject::client("u", &["g"])).unwrap();
+        let block = pem::blocks(made.certificate.as_bytes()).next().unwrap();
+        let text = |content: &[u8]| {
+            let body = STANDARD.encode(content);
+            STANDARD.encode(format!(
+                "-----BEGIN CERTIFICATE REQUEST-----\n{body}\n-----END CERTIFICATE REQUEST-----\n"
+            ))
+        };
+        assert_eq!(wrong_signature(&text(&block.content)), None);
+        // the user's name is another one than that which was signed
+        let at = block.content.windows(3).position(|own| own == [0x0c, 1, b'u']).unwrap();
+        let mut forged = block.content;
+        forged[at + 2] = b'v';
+        assert_eq!(wrong_request(&text(&forged)), None);
+        assert_eq!(
+            wrong_signature(&text(&forged)),
+            Some("x509: ECDSA verification failure")
+        );
+    }
+
+    #[test]
+    fn certificates_have_no_headers() {
+        let made = gardener_pki::authority("a", 0, std::time::Duration::from_secs(60)).unwrap();
+        assert_eq!(wrong_certificate(&STANDARD.encode(&made.certificate)), None);
+        let headed = made.certificate.replacen("-----\n", "-----\nk: v\n\n", 1).replacen(
+            "-----\r\n",
+            "-----\r\nk: v\r\n\r\n",
+            1,
+        );
+        assert_eq!(
+            wrong_certificate(&STANDARD.encode(headed)).as_deref(),
+            Some("no PEM block headers are permitted")
+        );
     }
 }

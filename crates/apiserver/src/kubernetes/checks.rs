@@ -84,14 +84,6 @@ pub(super) fn one_of_if_set(object: &Value, key: &str, known: &[&str], path: &Pa
     }
 }
 
-/// An IP address, as older fields allow it.
-pub(super) fn ip_address(value: &str, at: &Path, errors: &mut ErrorList) {
-    if value.parse::<std::net::IpAddr>().is_err() {
-        let why = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
-        errors.push(Error::invalid(at, value, why));
-    }
-}
-
 /// Keys and values of a map of labels.
 pub(super) fn labels(object: &Value, key: &str, path: &Path, errors: &mut ErrorList) {
     let at = path.child(key);

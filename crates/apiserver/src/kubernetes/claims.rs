@@ -151,12 +151,17 @@ fn validate_update(claim: &Value, old: &Value) -> ErrorList {
     let mut errors = ErrorList::new();
     let is_bound = meta::text(claim, "/status/phase") == "Bound";
     let (mut fixed, mut before) = (spec_of(claim).clone(), spec_of(old).clone());
-    let had_class = before.get("storageClassName").is_some() || annotation(old, CLASS_ANNOTATION).is_some();
+    let (had, has) = (annotation(old, CLASS_ANNOTATION), annotation(claim, CLASS_ANNOTATION));
+    let class = fixed.get("storageClassName").and_then(Value::as_str).map(str::to_owned);
+    let had_none = before.get("storageClassName").is_none();
+    // a claim gets a class once, which the annotation may have told before
+    let gets_class = had_none && class.is_some() && (had.is_none() || had == class.as_deref());
+    let becomes_attribute = gets_class && had.is_some() && (has.is_none() || has == had);
     // a claim is bound once, and grows when it is
     if text(&before, "volumeName").is_empty() {
         checks::keep(before.as_object_mut(), &fixed, "volumeName");
     }
-    if !had_class {
+    if gets_class {
         checks::keep(fixed.as_object_mut(), &before, "storageClassName");
     }
     if is_bound {
@@ -165,13 +170,10 @@ fn validate_update(claim: &Value, old: &Value) -> ErrorList {
         let requests = fixed.at_mut("/resources/requests").and_then(Value::as_object_mut);
         checks::keep(requests, old, "storage");
     }
-    if annotation(claim, CLASS_ANNOTATION) != annotation(old, CLASS_ANNOTATION) {
+    let (has, had) = (has.unwrap_or_default(), had.unwrap_or_default());
+    if !becomes_attribute && has != had {
         let at = Path::new("metadata").child("annotations").key(CLASS_ANNOTATION);
-        errors.push(Error::invalid(
-            &at,
-            annotation(claim, CLASS_ANNOTATION).unwrap_or_default(),
-            "field is immutable",
-        ));
+        errors.push(Error::invalid(&at, has, "field is immutable"));
     }
     if fixed != before {
         let changes = internal::changes("core.PersistentVolumeClaimSpec", &before, &fixed);
@@ -293,4 +295,35 @@ pub(super) fn claims(mut kind: Kind) -> Kind {
         found
     };
     kind
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_class_of_the_annotation_may_become_the_attribute() {
+        let claim = |annotated: Option<&str>, class: Option<&str>| {
+            let mut claim = json!({"metadata": {"annotations": {}}, "spec": {}, "status": {"phase": "Pending"}});
+            if let Some(annotated) = annotated {
+                claim["metadata"]["annotations"][CLASS_ANNOTATION] = annotated.into();
+            }
+            if let Some(class) = class {
+                claim["spec"]["storageClassName"] = class.into();
+            }
+            claim
+        };
+        for (old, new, expected) in [
+            ((Some("a"), None), (Some("a"), Some("a")), 0),
+            ((Some("a"), None), (None, Some("a")), 0),
+            ((None, None), (None, Some("a")), 0),
+            ((Some("a"), None), (None, Some("b")), 2),
+            ((Some("a"), None), (None, None), 1),
+            ((None, Some("a")), (None, Some("b")), 1),
+            ((None, Some("a")), (None, None), 1),
+        ] {
+            let errors = validate_update(&claim(new.0, new.1), &claim(old.0, old.1));
+            assert_eq!(errors.len(), expected, "{old:?} {new:?}: {errors:?}");
+        }
+    }
 }

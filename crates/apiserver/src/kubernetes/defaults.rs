@@ -539,6 +539,14 @@ pub(super) fn service(value: &mut Value) {
     }
     if kind == "LoadBalancer" {
         set(spec, "allocateLoadBalancerNodePorts", json!(true));
+        let told = value
+            .at_mut("/status/loadBalancer/ingress")
+            .and_then(Value::as_array_mut);
+        for told in told.into_iter().flatten().filter_map(Value::as_object_mut) {
+            if told.get("ip").and_then(Value::as_str).is_some_and(|ip| !ip.is_empty()) {
+                set(told, "ipMode", json!("VIP"));
+            }
+        }
     }
     if is_reached_from_outside(value)
         && let Some(spec) = object(value, "/spec")

@@ -1,6 +1,8 @@
 //! `resource.k8s.io`: devices, who offers them and who claims them.
 
 mod authorization;
+mod capacities;
+mod device_status;
 mod validation;
 
 use gardener_apimachinery::field::{Error, ErrorList, Path, go_quote};

@@ -5,6 +5,7 @@ use gardener_apimachinery::pointer::Pointed;
 use serde_json::{Value, json};
 
 use super::checks::{self, list, map, nonnegative, number, spec_of, syntax, text};
+use super::pods::warnings;
 use super::strategy::Kind;
 use super::{defaults, internal, storage, volumes};
 use crate::meta;
@@ -239,6 +240,19 @@ pub(super) fn capacities(mut kind: Kind) -> Kind {
         }
         errors
     };
+    kind.warnings = |capacity, _| {
+        let mut found = Vec::new();
+        let (selector, at) = (
+            capacity.get("nodeTopology").unwrap_or(&Value::Null),
+            Path::new("nodeTopology"),
+        );
+        warnings::of_terms(selector, false, &at, &mut found);
+        for (key, _) in map(selector, "matchLabels") {
+            let why = warnings::of_label(key);
+            found.extend(why.map(|why| format!("{}: {why}", at.child("matchLabels").child(key))));
+        }
+        found
+    };
     kind.validate_update = |capacity, old| {
         let changed = ["nodeTopology", "storageClassName"]
             .into_iter()
@@ -255,6 +269,9 @@ pub(super) fn capacities(mut kind: Kind) -> Kind {
     };
     kind
 }
+
+/// The longest message of why a volume was not attached or detached, in bytes.
+const MAX_MESSAGE: usize = 1024;
 
 fn validate_attachment(attachment: &Value) -> ErrorList {
     let mut errors = ErrorList::new();
@@ -282,7 +299,17 @@ fn validate_attachment(attachment: &Value) -> ErrorList {
         &mut errors,
     );
     let status = attachment.get("status").unwrap_or(&none);
+    if storage::size_of_texts(status, "attachmentMetadata") > storage::MAX_PARAMETERS_SIZE {
+        let at = Path::new("status").child("attachmentMetadata");
+        errors.push(Error::too_long(&at, storage::MAX_PARAMETERS_SIZE));
+    }
     for key in ["attachError", "detachError"] {
+        let message = status.get(key).map_or("", |error| text(error, "message"));
+        if message.len() > MAX_MESSAGE {
+            // upstream tells another limit than it has
+            let at = Path::new("status").child(key).child("message");
+            errors.push(Error::too_long(&at, storage::MAX_PARAMETERS_SIZE));
+        }
         let code = status.get(key).and_then(|error| number(error, "errorCode"));
         if let Some(code) = code.filter(|code| *code < 0) {
             let at = Path::new("status").child(key).child("errorCode");
@@ -317,10 +344,7 @@ pub(super) fn attributes(mut kind: Kind) -> Kind {
         let mut errors = ErrorList::new();
         storage::provisioner(class, "driverName", &mut errors);
         let at = Path::new("parameters");
-        if map(class, "parameters").any(|(key, _)| key.is_empty()) {
-            errors.push(Error::invalid(&at, "", "field can not be empty."));
-        }
-        if map(class, "parameters").next().is_none() {
+        if !storage::parameters(class, &mut errors) && map(class, "parameters").next().is_none() {
             errors.push(Error::required(&at, "must contain at least one key/value pair"));
         }
         errors
@@ -344,4 +368,30 @@ pub(super) fn attributes(mut kind: Kind) -> Kind {
         errors
     };
     kind
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_told_of_attachments_is_short() {
+        let told = |message: usize, metadata: usize| {
+            let attachment = json!({"status": {
+                "attachmentMetadata": {"a": "a".repeat(metadata)},
+                "detachError": {"message": "a".repeat(message)},
+            }});
+            let errors = validate_attachment(&attachment);
+            let of_status = errors.iter().filter(|error| error.path.as_str().starts_with("status"));
+            of_status.map(ToString::to_string).collect::<Vec<_>>()
+        };
+        assert_eq!(told(MAX_MESSAGE, storage::MAX_PARAMETERS_SIZE - 1), [""; 0]);
+        assert_eq!(
+            told(MAX_MESSAGE + 1, storage::MAX_PARAMETERS_SIZE),
+            [
+                "status.attachmentMetadata: Too long: may not be more than 262144 bytes",
+                "status.detachError.message: Too long: may not be more than 262144 bytes",
+            ]
+        );
+    }
 }

@@ -91,7 +91,39 @@ pub(super) fn endpoints(mut kind: Kind) -> Kind {
         true => Vec::new(),
         false => validate_subsets(endpoints),
     };
+    kind.warnings = |endpoints, _| {
+        let mut found = Vec::new();
+        if is_managed_by(
+            endpoints,
+            "endpoints.kubernetes.io/managed-by",
+            &["endpoint-controller"],
+        ) {
+            return found;
+        }
+        for (index, subset) in list(endpoints, "subsets").iter().enumerate() {
+            for key in ["addresses", "notReadyAddresses"] {
+                let at = Path::new("subsets").index(index).child(key);
+                let all = list(subset, key).iter().enumerate();
+                found.extend(
+                    all.filter_map(|(index, own)| addresses::unusual(text(own, "ip"), &at.index(index).child("ip"))),
+                );
+            }
+        }
+        found
+    };
     kind
+}
+
+/// Controllers that write addresses of slices in their usual form.
+const SLICE_CONTROLLERS: [&str; 2] = [
+    "endpointslice-controller.k8s.io",
+    "endpointslicemirroring-controller.k8s.io",
+];
+
+/// Whether a label tells that one of these controllers writes an object.
+fn is_managed_by(object: &Value, label: &str, controllers: &[&str]) -> bool {
+    let labels = object.at("/metadata/labels");
+    labels.is_some_and(|labels| controllers.contains(&text(labels, label)))
 }
 
 fn validate_slice_ports(slice: &Value, errors: &mut ErrorList) {
@@ -283,9 +315,20 @@ pub(super) fn slices(mut kind: Kind) -> Kind {
         }
         errors
     };
-    kind.warnings = |slice, old| match text(slice, "addressType") {
-        "FQDN" if old.is_none() => vec!["spec.addressType: FQDN endpoints are deprecated".to_owned()],
-        _ => Vec::new(),
+    kind.warnings = |slice, old| {
+        let mut found = Vec::new();
+        if text(slice, "addressType") == "FQDN" && old.is_none() {
+            found.push("spec.addressType: FQDN endpoints are deprecated".to_owned());
+        }
+        if is_managed_by(slice, "endpointslice.kubernetes.io/managed-by", &SLICE_CONTROLLERS) {
+            return found;
+        }
+        for (index, endpoint) in list(slice, "endpoints").iter().enumerate() {
+            let at = Path::new("endpoints").index(index).child("addresses");
+            let all = list(endpoint, "addresses").iter().filter_map(Value::as_str).enumerate();
+            found.extend(all.filter_map(|(index, own)| addresses::unusual(own, &at.index(index))));
+        }
+        found
     };
     kind
 }

@@ -83,7 +83,7 @@ fn generated_labels<'v>(uid: &'v str, name: &'v str) -> [(&'static str, &'v str)
     ]
 }
 
-/// Gives a job's pods labels of their own, and selects by them.
+/// Gives a job's pods labels of their own, and selects by them. What who wrote the job says of them stays, and is refused if it is something else.
 fn select_by_uid(job: &mut Value) {
     let (uid, name) = (meta::text(job, "/metadata/uid").to_owned(), meta::name(job).to_owned());
     let labels = generated_labels(&uid, &name);
@@ -96,7 +96,7 @@ fn select_by_uid(job: &mut Value) {
         if let Some(selector) = selector.as_object_mut() {
             let own = selector.entry("matchLabels").or_insert_with(|| json!({}));
             if let Some(own) = own.as_object_mut() {
-                own.insert(UID_LABEL.into(), uid.as_str().into());
+                own.entry(UID_LABEL).or_insert_with(|| uid.as_str().into());
             }
         }
         let template = spec.entry("template").or_insert_with(|| json!({}));
@@ -105,8 +105,9 @@ fn select_by_uid(job: &mut Value) {
                 .entry("labels")
                 .or_insert_with(|| json!({}));
             if let Some(own) = own.as_object_mut() {
-                let labels = labels.into_iter();
-                own.extend(labels.map(|(key, value)| (key.to_owned(), Value::from(value))));
+                for (key, value) in labels {
+                    own.entry(key).or_insert_with(|| value.into());
+                }
             }
         }
     }
@@ -455,6 +456,10 @@ pub(super) fn budgets(mut kind: Kind) -> Kind {
     kind
 }
 
+/// The longest reason and the longest message of a condition, in bytes.
+const REASON_MAX: usize = 1024;
+const MESSAGE_MAX: usize = 32 * 1024;
+
 /// Conditions in the form that newer kinds share: each with its time and a reason in one word.
 fn conditions(object: &Value, errors: &mut ErrorList) {
     let status = object.get("status").unwrap_or(&Value::Null);
@@ -493,5 +498,71 @@ pub(super) fn conditions_in(part: &Value, path: &Path, errors: &mut ErrorList) {
             let why = "a condition reason must start with alphabetic character, optionally followed by a string of alphanumeric characters or '_,:', and must end with an alphanumeric character or '_' (e.g. 'my_name',  or 'MY_NAME',  or 'MyName',  or 'ReasonA,ReasonB',  or 'ReasonA:ReasonB', regex used for validation is '[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?')";
             errors.push(Error::invalid(&at.child("reason"), reason, why));
         }
+        for (key, most) in [("reason", REASON_MAX), ("message", MESSAGE_MAX)] {
+            if text(condition, key).len() > most {
+                errors.push(Error::too_long(&at.child(key), most));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_and_messages_of_conditions_are_short() {
+        let condition = |reason: usize, message: usize| {
+            json!({"conditions": [{
+                "type": "Ready",
+                "status": "True",
+                "lastTransitionTime": "2024-01-01T00:00:00Z",
+                "reason": "a".repeat(reason),
+                "message": "a".repeat(message),
+            }]})
+        };
+        let mut errors = Vec::new();
+        conditions_in(&condition(REASON_MAX, MESSAGE_MAX), &Path::root(), &mut errors);
+        assert!(errors.is_empty(), "{errors:?}");
+        conditions_in(&condition(REASON_MAX + 1, MESSAGE_MAX + 1), &Path::root(), &mut errors);
+        let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            errors,
+            [
+                "conditions[0].reason: Too long: may not be more than 1024 bytes",
+                "conditions[0].message: Too long: may not be more than 32768 bytes",
+            ]
+        );
+    }
+
+    #[test]
+    fn labels_that_a_job_brings_stay_and_are_judged() {
+        let job = |selector: Value, labels: Value| {
+            let mut job = json!({
+                "metadata": {"name": "j", "uid": "u"},
+                "spec": {"selector": selector, "template": {"metadata": {"labels": labels}}},
+            });
+            select_by_uid(&mut job);
+            let mut errors = Vec::new();
+            validate_generated(&job, spec_of(&job), &mut errors);
+            validate_selector(spec_of(&job), &mut errors);
+            let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
+            (job, errors)
+        };
+        let (made, errors) = job(json!({}), json!({"a": "b"}));
+        assert_eq!(errors, [""; 0]);
+        assert_eq!(made.at("/spec/selector/matchLabels"), Some(&json!({UID_LABEL: "u"})));
+        let (kept, errors) = job(json!({}), json!({"controller-uid": "other"}));
+        assert_eq!(
+            kept.at("/spec/template/metadata/labels/controller-uid"),
+            Some(&json!("other"))
+        );
+        assert_eq!(errors.len(), 1, "{errors:?}");
+        let (kept, errors) = job(json!({"matchLabels": {UID_LABEL: "other"}}), json!({}));
+        assert_eq!(
+            kept.at("/spec/selector/matchLabels"),
+            Some(&json!({UID_LABEL: "other"}))
+        );
+        assert_eq!(errors.len(), 2, "{errors:?}");
     }
 }

@@ -13,7 +13,6 @@ use crate::meta;
 const CLASS_ANNOTATION: &str = "kubernetes.io/ingress.class";
 /// The longest name of a class's controller.
 const CONTROLLER_MAX: usize = 250;
-const NO_NAME: &str = "must be a DNS name, not an IP address";
 
 /// What is wrong with a host of which the first part may be any.
 fn wildcard_host(host: &str) -> Vec<String> {
@@ -140,7 +139,7 @@ fn validate_ingress(ingress: &Value) -> ErrorList {
         let name = text(rule, "host");
         if !name.is_empty() {
             if addresses::lenient(name).is_some() {
-                errors.push(Error::invalid(&at.child("host"), name, NO_NAME));
+                errors.push(Error::invalid(&at.child("host"), name, addresses::NO_NAME));
             }
             syntax(host(name), name, &at.child("host"), &mut errors);
         }
@@ -205,7 +204,7 @@ pub(super) fn ingresses(mut kind: Kind) -> Kind {
             if !name.is_empty() {
                 syntax(meta::dns1123_subdomain(name), name, &at.child("hostname"), &mut errors);
                 if addresses::lenient(name).is_some() {
-                    errors.push(Error::invalid(&at.child("hostname"), name, NO_NAME));
+                    errors.push(Error::invalid(&at.child("hostname"), name, addresses::NO_NAME));
                 }
             }
         }
@@ -469,6 +468,24 @@ pub(super) fn policies(mut kind: Kind) -> Kind {
     kind.counts_empty = true;
     kind.validate_create = |policy| validate_policy(policy, &[]);
     kind.validate_update = |policy, old| validate_policy(policy, &ranges(old));
+    kind.warnings = |policy, _| {
+        let mut found = Vec::new();
+        for (direction, peers) in DIRECTIONS {
+            let path = Path::new("spec").child(direction);
+            for (index, rule) in list(spec_of(policy), direction).iter().enumerate() {
+                let at = path.index(index).child(peers);
+                for (index, peer) in list(rule, peers).iter().enumerate() {
+                    let Some(block) = peer.get("ipBlock") else { continue };
+                    let at = at.index(index).child("ipBlock");
+                    found.extend(addresses::unusual_range(text(block, "cidr"), &at.child("cidr")));
+                    for (index, part) in list(block, "except").iter().filter_map(Value::as_str).enumerate() {
+                        found.extend(addresses::unusual_range(part, &at.child("except").index(index)));
+                    }
+                }
+            }
+        }
+        found
+    };
     kind
 }
 
@@ -555,4 +572,54 @@ pub(super) fn service_cidrs(mut kind: Kind) -> Kind {
         errors
     };
     kind
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kubernetes::strategy::kind_of;
+
+    #[test]
+    fn unusual_addresses_are_told() {
+        let found = |group: &str, resource: &str, object: Value| (kind_of(group, resource).warnings)(&object, None);
+        let block = json!({"ipBlock": {"cidr": "10.0.0.1/8", "except": ["fd00:0::/64"]}});
+        let policy = json!({"spec": {"ingress": [{"from": [block]}], "egress": [{"to": [{}, block]}]}});
+        let told = found("networking.k8s.io", "networkpolicies", policy);
+        assert_eq!(told.len(), 4);
+        assert!(
+            told.iter()
+                .any(|own| own.starts_with("spec.egress[0].to[1].ipBlock.except[0]: IPv6 CIDR")),
+            "{told:?}"
+        );
+        let endpoints = |labels: Value| json!({"metadata": {"labels": labels}, "subsets": [{"notReadyAddresses": [{"ip": "fd00:0::1"}]}]});
+        let expected = "subsets[0].notReadyAddresses[0].ip: IPv6 address \"fd00:0::1\" should be in RFC 5952 canonical format (\"fd00::1\")";
+        assert_eq!(found("", "endpoints", endpoints(json!({}))), [expected]);
+        let managed = json!({"endpoints.kubernetes.io/managed-by": "endpoint-controller"});
+        assert_eq!(found("", "endpoints", endpoints(managed)), [""; 0]);
+        let slice = json!({"addressType": "IPv6", "endpoints": [{"addresses": ["fd00:0::1"]}]});
+        assert_eq!(found("discovery.k8s.io", "endpointslices", slice).len(), 1);
+        let node = json!({"spec": {"podCIDRs": ["fd00:0::/64"]}});
+        assert_eq!(found("", "nodes", node).len(), 1);
+        let service = json!({"spec": {
+            "type": "LoadBalancer",
+            "clusterIP": "fd00:0::1",
+            "clusterIPs": ["fd00:0::1"],
+            "externalIPs": ["fd00:0::2"],
+            "loadBalancerIP": "010.0.0.1",
+            "loadBalancerSourceRanges": ["10.0.0.1/8"],
+        }});
+        let told = found("", "services", service);
+        let told: Vec<&str> = told
+            .iter()
+            .filter_map(|own| own.split_once(": "))
+            .map(|(at, _)| at)
+            .collect();
+        let expected = [
+            "spec.clusterIPs[0]",
+            "spec.externalIPs[0]",
+            "spec.loadBalancerIP",
+            "spec.loadBalancerSourceRanges[0]",
+        ];
+        assert_eq!(told, expected);
+    }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use gardener_apimachinery::field::{Error, ErrorList, Path, go_quote};
 use gardener_apimachinery::pointer::Pointed;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::addresses::{self, Range};
 use super::checks::{amount, annotation, is_true, list, map, syntax, text};
@@ -52,14 +52,7 @@ pub(super) fn kind(mut kind: Kind) -> Kind {
         let spec = members.entry("spec").or_insert_with(|| json!({}));
         if let Some(spec) = spec.as_object_mut() {
             spec.remove("configSource");
-            let taints = spec.entry("taints").or_insert_with(|| json!([]));
-            if let Some(taints) = taints.as_array_mut()
-                && !taints
-                    .iter()
-                    .any(|taint| taint.get("key") == Some(&json!("node.kubernetes.io/not-ready")))
-            {
-                taints.push(json!({"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}));
-            }
+            taint_as_not_ready(spec);
         }
         Ok(())
     };
@@ -77,6 +70,7 @@ pub(super) fn kind(mut kind: Kind) -> Kind {
         validate_annotations(node, &mut errors);
         validate_taints(meta::elements(node, "/spec/taints"), &taints(), &mut errors);
         validate_amounts(node, &mut errors);
+        errors.extend(wrong_swap(node));
         validate_features(node, &mut errors);
         validate_ranges(node, &mut errors);
         errors
@@ -97,6 +91,11 @@ pub(super) fn kind(mut kind: Kind) -> Kind {
         if !meta::text(node, "/spec/externalID").is_empty() {
             warnings.push("spec.externalID: this field is deprecated, and is unused by Kubernetes".to_owned());
         }
+        let ranges = meta::elements(node, "/spec/podCIDRs").iter().filter_map(Value::as_str);
+        for (index, range) in ranges.enumerate() {
+            let at = Path::new("spec").child("podCIDRs").index(index);
+            warnings.extend(addresses::unusual_range(range, &at));
+        }
         warnings
     };
     kind.prepare_status = |_, node, old| {
@@ -108,6 +107,16 @@ pub(super) fn kind(mut kind: Kind) -> Kind {
     };
     kind.fields = const { &[Selectable::flag("spec.unschedulable", "/spec/unschedulable")] };
     kind
+}
+
+/// Keeps pods away from a new node, whatever else its taint for that does.
+fn taint_as_not_ready(spec: &mut Map<String, Value>) {
+    let (key, effect) = ("node.kubernetes.io/not-ready", "NoSchedule");
+    let is_own = |taint: &Value| text(taint, "key") == key && text(taint, "effect") == effect;
+    let taints = spec.entry("taints").or_insert_with(|| json!([]));
+    if let Some(taints) = taints.as_array_mut().filter(|taints| !taints.iter().any(is_own)) {
+        taints.push(json!({"key": key, "effect": effect}));
+    }
 }
 
 /// A taint as upstream shows it.
@@ -208,6 +217,13 @@ fn validate_amounts(node: &Value, errors: &mut ErrorList) {
             }
         }
     }
+}
+
+/// What is wrong with how much a node can swap. Upstream finds it in the metadata.
+fn wrong_swap(node: &Value) -> Option<Error> {
+    let capacity = node.at("/status/nodeInfo/swap/capacity").and_then(Value::as_i64)?;
+    let at = Path::new("metadata").child("nodeSwapStatus").child("capacity");
+    (capacity <= 0).then(|| Error::invalid(&at, capacity, "must be greater than 0"))
 }
 
 /// What a node says that it can: names in order, each once.
@@ -319,4 +335,44 @@ fn validate_update(node: &Value, old: &Value) -> ErrorList {
         errors.push(Error::forbidden(&spec.child("externalID"), "may not be updated"));
     }
     errors
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nodes_that_swap_have_something_to_swap_to() {
+        for (swap, expected) in [
+            (json!({}), None),
+            (json!({"capacity": 1}), None),
+            (
+                json!({"capacity": 0}),
+                Some("metadata.nodeSwapStatus.capacity: Invalid value: 0: must be greater than 0"),
+            ),
+        ] {
+            let wrong = wrong_swap(&json!({"status": {"nodeInfo": {"swap": swap}}}));
+            assert_eq!(wrong.map(|error| error.to_string()).as_deref(), expected);
+        }
+    }
+
+    #[test]
+    fn new_nodes_keep_pods_away() {
+        let effects = |effects: &[&str]| -> Vec<Value> {
+            let taint = |effect: &&str| json!({"key": "node.kubernetes.io/not-ready", "effect": effect});
+            effects.iter().map(taint).collect()
+        };
+        for (before, after) in [
+            (&[][..], &["NoSchedule"][..]),
+            (&["NoSchedule"], &["NoSchedule"]),
+            (&["NoExecute"], &["NoExecute", "NoSchedule"]),
+        ] {
+            let mut spec = json!({"taints": effects(before)})
+                .as_object()
+                .cloned()
+                .unwrap_or_default();
+            taint_as_not_ready(&mut spec);
+            assert_eq!(spec.get("taints"), Some(&effects(after).into()));
+        }
+    }
 }

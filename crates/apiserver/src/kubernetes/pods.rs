@@ -22,7 +22,7 @@ use gardener_apimachinery::field::{self, Error, ErrorList, Path};
 use gardener_apimachinery::pointer::Pointed;
 use serde_json::{Value, json};
 
-use super::checks::{keep, keep_node_affinity, list, text};
+use super::checks::{keep, keep_node_affinity, list, spec_of, text};
 use super::defaults;
 use super::internal;
 use super::strategy::Kind;
@@ -130,29 +130,29 @@ fn validate_update(pod: &Value, old: &Value) -> ErrorList {
     let path = Path::new("spec");
     let mut errors = Vec::new();
     annotations::validate_changes(pod, old, &mut errors);
-    for (key, pointer, what) in [
-        ("containers", "/spec/containers", "containers"),
-        ("initContainers", "/spec/initContainers", "containers"),
-    ] {
-        if meta::elements(pod, pointer).len() != meta::elements(old, pointer).len() {
-            let why = format!("pod updates may not add or remove {what}");
-            errors.push(Error::forbidden(&path.child(key), why));
+    for key in ["containers", "initContainers"] {
+        let containers = |pod| list(spec_of(pod), key);
+        let at = path.child(key);
+        if containers(pod).len() != containers(old).len() {
+            let why = "pod updates may not add or remove containers";
+            errors.push(Error::forbidden(&at, why));
             return errors;
         }
-    }
-    for key in ["containers", "initContainers"] {
-        let containers = pod.get("spec").map_or(&[][..], |spec| list(spec, key));
-        for (index, _) in containers
-            .iter()
-            .enumerate()
-            .filter(|(_, own)| text(own, "image").is_empty())
-        {
-            errors.push(Error::required(&path.child(key).index(index).child("image"), ""));
+        for (index, container) in containers(pod).iter().enumerate() {
+            let at = at.index(index);
+            if text(container, "image").is_empty() {
+                errors.push(Error::required(&at.child("image"), ""));
+            }
+            containers::untrimmed_image(container, &at, &mut errors);
         }
     }
     let at = path.child("activeDeadlineSeconds");
     let deadline = |pod: &Value| pod.at("/spec/activeDeadlineSeconds").and_then(Value::as_i64);
     match (deadline(pod), deadline(old)) {
+        (Some(new), _) if !(0..=i64::from(i32::MAX)).contains(&new) => {
+            errors.push(Error::invalid(&at, new, "must be between 0 and 2147483647, inclusive"));
+            return errors;
+        }
         (Some(new), Some(before)) if new > before => {
             errors.push(Error::invalid(&at, new, "must be less than or equal to previous value"));
             return errors;
@@ -178,6 +178,8 @@ fn validate_update(pod: &Value, old: &Value) -> ErrorList {
     if before.any(|toleration| !tolerations.contains(&toleration)) {
         let why = "existing toleration can not be modified except its tolerationSeconds";
         errors.push(Error::forbidden(&path.child("tolerations"), why));
+    } else {
+        scheduling::validate_tolerations(spec_of(pod), &path.child("tolerations"), &mut errors);
     }
     let gates = meta::elements(old, "/spec/schedulingGates");
     let added = meta::elements(pod, "/spec/schedulingGates").iter().enumerate();
@@ -672,4 +674,42 @@ fn resize_pod(fixed: &mut Value, before: &Value, path: &Path) -> ErrorList {
         errors.push(Error::forbidden(path, why));
     }
     errors
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_are_judged_as_upstream_does() {
+        let pod = |image: &str, seconds: Value, toleration: Value| {
+            json!({"spec": {
+                "containers": [{"name": "c", "image": image}],
+                "activeDeadlineSeconds": seconds,
+                "tolerations": [toleration],
+            }})
+        };
+        let toleration = json!({"key": "a", "operator": "Exists"});
+        let old = pod("i", json!(9), toleration.clone());
+        for (new, expected) in [
+            (pod("j", json!(8), toleration.clone()), vec![]),
+            (
+                pod(" j", json!(8), toleration.clone()),
+                vec!["spec.containers[0].image: Invalid value: \" j\": must not have leading or trailing whitespace"],
+            ),
+            (
+                pod("j", json!(-1), json!({"key": "b"})),
+                vec!["spec.activeDeadlineSeconds: Invalid value: -1: must be between 0 and 2147483647, inclusive"],
+            ),
+        ] {
+            let errors = validate_update(&new, &old);
+            let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
+            assert_eq!(errors, expected);
+        }
+        let mut more = old.clone();
+        more["spec"]["tolerations"] = json!([toleration, {"operator": "Equal"}]);
+        let errors = validate_update(&more, &old);
+        let at: Vec<&str> = errors.iter().map(|error| error.path.as_str()).collect();
+        assert_eq!(at, ["spec.tolerations[1].operator"]);
+    }
 }

@@ -7,7 +7,7 @@ use gardener_apimachinery::quantity::Amount;
 use serde_json::{Value, json};
 
 use super::checks::{self, amount, list, map, number, spec_of, syntax, text};
-use super::pods::{resources, scheduling};
+use super::pods::{resources, scheduling, warnings};
 use super::resource_names;
 use super::strategy::Kind;
 use crate::definition::Nameless;
@@ -193,7 +193,26 @@ pub(super) fn quotas(mut kind: Kind) -> Kind {
         }
     };
     kind.validate_status = |quota, _| validate_quota_status(quota);
+    kind.warnings = |quota, old| match old {
+        None => warn_of_requests(quota),
+        Some(_) => Vec::new(),
+    };
     kind
+}
+
+/// Warns of a quota that lets more be asked for than be used.
+fn warn_of_requests(quota: &Value) -> Vec<String> {
+    let hard = spec_of(quota).get("hard").unwrap_or(&Value::Null);
+    let told = |name: String| hard.get(&name).and_then(amount).map(|own| (name, own));
+    let of = |resource: &str| {
+        // of two resources the plain name tells it, too
+        let plain = ["cpu", "memory"].contains(&resource).then(|| resource.to_owned());
+        let (asked, request) = told(format!("requests.{resource}")).or_else(|| plain.and_then(told))?;
+        let (limit, most) = told(format!("limits.{resource}"))?;
+        (request > most).then(|| format!("ResourceQuota {asked} ({request}) should be less than {limit} ({most})"))
+    };
+    let resources = ["cpu", "memory", "storage", "ephemeral-storage"];
+    resources.into_iter().filter_map(of).collect()
 }
 
 type Amounts<'v> = BTreeMap<&'v str, Amount>;
@@ -456,6 +475,11 @@ pub(super) fn runtime_classes(mut kind: Kind) -> Kind {
         }
         errors
     };
+    kind.warnings = |class, _| {
+        let scheduling = class.get("scheduling").unwrap_or(&Value::Null);
+        let found = map(scheduling, "nodeSelector").filter_map(|(key, _)| warnings::of_label(key));
+        found.map(|why| format!("scheduling.nodeSelector: {why}")).collect()
+    };
     kind.validate_update = |class, old| match text(class, "handler") == text(old, "handler") {
         true => Vec::new(),
         false => vec![Error::invalid(
@@ -465,4 +489,62 @@ pub(super) fn runtime_classes(mut kind: Kind) -> Kind {
         )],
     };
     kind
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quotas_that_let_more_be_asked_for_than_be_used_are_told() {
+        for (hard, expected) in [
+            (json!({"requests.cpu": "1", "limits.cpu": "1"}), vec![]),
+            (
+                json!({"cpu": "2", "limits.cpu": "1500m", "requests.ephemeral-storage": "2Gi", "limits.ephemeral-storage": "1Gi"}),
+                vec![
+                    "ResourceQuota cpu (2) should be less than limits.cpu (1500m)",
+                    "ResourceQuota requests.ephemeral-storage (2Gi) should be less than limits.ephemeral-storage (1Gi)",
+                ],
+            ),
+            (json!({"requests.cpu": "1", "cpu": "3", "limits.cpu": "2"}), vec![]),
+            (json!({"storage": "3", "limits.storage": "2"}), vec![]),
+        ] {
+            assert_eq!(warn_of_requests(&json!({"spec": {"hard": hard}})), expected, "{hard}");
+        }
+    }
+
+    #[test]
+    fn old_labels_of_nodes_are_told() {
+        let (old, why) = (
+            "beta.kubernetes.io/os",
+            "deprecated since v1.14; use \"kubernetes.io/os\" instead",
+        );
+        let requirement = json!({"key": old, "operator": "Exists"});
+        for (group, resource, object, expected) in [
+            (
+                "node.k8s.io",
+                "runtimeclasses",
+                json!({"scheduling": {"nodeSelector": {old: "a"}}}),
+                vec![format!("scheduling.nodeSelector: {why}")],
+            ),
+            (
+                "storage.k8s.io",
+                "storageclasses",
+                json!({"allowedTopologies": [{"matchLabelExpressions": [{"key": "a"}, {"key": old}]}]}),
+                vec![format!("allowedTopologies[0].matchLabelExpressions[1].key: {why}")],
+            ),
+            (
+                "storage.k8s.io",
+                "csistoragecapacities",
+                json!({"nodeTopology": {"matchLabels": {old: "a"}, "matchExpressions": [requirement]}}),
+                vec![
+                    format!("nodeTopology.matchExpressions[0].key: {old} is {why}"),
+                    format!("nodeTopology.matchLabels.{old}: {why}"),
+                ],
+            ),
+        ] {
+            let kind = crate::kubernetes::strategy::kind_of(group, resource);
+            assert_eq!((kind.warnings)(&object, None), expected, "{resource}");
+        }
+    }
 }

@@ -10,7 +10,7 @@ use gardener_apimachinery::pointer::Pointed;
 use serde_json::{Value, json};
 
 use super::addresses;
-use super::checks::{self, ip_address, list, number, one_of, port_number, port_protocol, text};
+use super::checks::{self, list, number, one_of, port_number, port_protocol, text};
 use super::strategy::Kind;
 use crate::meta;
 use crate::selectable::Selectable;
@@ -38,7 +38,7 @@ pub(super) fn kind(mut kind: Kind) -> Kind {
         allocation::allocate(context, service, Some(old))
     };
     kind.companions = Some(allocation::ip_addresses);
-    kind.validate = validate;
+    kind.validate_create = |service| validate(service, None);
     kind.validate_status = validate_status;
     kind.validate_update = |service, old| {
         let mut errors = families::validate_change(service, old);
@@ -56,6 +56,7 @@ pub(super) fn kind(mut kind: Kind) -> Kind {
         // upstream looks at the class again with the rest
         let spec = checks::spec_of(service);
         validate_class(spec, text(spec, "type"), &Path::new("spec"), &mut errors);
+        errors.extend(validate(service, Some(old)));
         errors
     };
     kind.warnings = |service, _| warnings(service);
@@ -69,12 +70,26 @@ pub(super) fn kind(mut kind: Kind) -> Kind {
 }
 
 const SOURCE_RANGES: &str = "service.beta.kubernetes.io/load-balancer-source-ranges";
+const HINTS: &str = "service.kubernetes.io/topology-aware-hints";
+const MODE: &str = "service.kubernetes.io/topology-mode";
 const TYPES: [&str; 4] = ["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
 
-fn validate(service: &Value) -> ErrorList {
+/// What is wrong with a service, or with its change: addresses and ranges that were there may stay.
+fn validate(service: &Value, old: Option<&Value>) -> ErrorList {
     let mut errors = Vec::new();
+    let was_there = |key: &str, own: &str| {
+        let before = old.map_or(&[][..], |old| list(checks::spec_of(old), key));
+        before.iter().filter_map(Value::as_str).any(|old| old.trim() == own)
+    };
     let none = Value::Null;
     let (spec, path) = (service.get("spec").unwrap_or(&none), Path::new("spec"));
+    if let (Some(hints), Some(mode)) = (checks::annotation(service, HINTS), checks::annotation(service, MODE))
+        && hints != mode
+    {
+        let why = format!("must match annotations[{HINTS}] when both are specified");
+        let at = Path::new("metadata").child("annotations").key(MODE);
+        errors.push(Error::invalid(&at, mode, why));
+    }
     let kind = text(spec, "type");
     let ports = list(spec, "ports");
     // what is made by way of its status has an address in one of both places only
@@ -111,7 +126,9 @@ fn validate(service: &Value) -> ErrorList {
     for (index, address) in list(spec, "externalIPs").iter().filter_map(Value::as_str).enumerate() {
         let at = path.child("externalIPs").index(index);
         let before = errors.len();
-        addresses::address(address, &at, &mut errors);
+        if !was_there("externalIPs", address) {
+            addresses::address(address, &at, &mut errors);
+        }
         if errors.len() == before {
             addresses::of_endpoint(address, &at, &mut errors);
         }
@@ -126,11 +143,13 @@ fn validate(service: &Value) -> ErrorList {
         let why = "may only be used when `type` is 'LoadBalancer'";
         errors.push(Error::forbidden(&at, why));
     }
-    for (index, range) in ranges.iter().filter_map(Value::as_str).enumerate() {
-        addresses::range(range.trim(), &at.index(index), &mut errors);
+    for (index, range) in ranges.iter().filter_map(Value::as_str).map(str::trim).enumerate() {
+        if !was_there("loadBalancerSourceRanges", range) {
+            addresses::range(range, &at.index(index), &mut errors);
+        }
     }
     if ranges.is_empty() {
-        validate_annotated_ranges(service, kind, &mut errors);
+        validate_annotated_ranges(service, old, kind, &mut errors);
     }
     if kind != "LoadBalancer" && spec.get("allocateLoadBalancerNodePorts").is_some() {
         let why = "may only be used when `type` is 'LoadBalancer'";
@@ -154,13 +173,16 @@ fn validate(service: &Value) -> ErrorList {
 }
 
 /// Ranges from which a load balancer may be asked, as they were told before there was a field for them.
-fn validate_annotated_ranges(service: &Value, kind: &str, errors: &mut ErrorList) {
+fn validate_annotated_ranges(service: &Value, old: Option<&Value>, kind: &str, errors: &mut ErrorList) {
     let Some(told) = checks::annotation(service, SOURCE_RANGES) else {
         return;
     };
     let at = Path::new("metadata").child("annotations").key(SOURCE_RANGES);
     if kind != "LoadBalancer" {
         errors.push(Error::forbidden(&at, "may only be used when `type` is 'LoadBalancer'"));
+    }
+    if old.and_then(|old| checks::annotation(old, SOURCE_RANGES)) == Some(told) {
+        return;
     }
     let ranges = told.split(',').filter(|_| !told.trim().is_empty());
     for range in ranges {
@@ -287,15 +309,20 @@ fn warnings(service: &Value) -> Vec<String> {
     let spec = service.get("spec").unwrap_or(&none);
     let (kind, externals) = (text(spec, "type"), !list(spec, "externalIPs").is_empty());
     let headless = kind == "ClusterIP" && text(spec, "clusterIP") == "None";
-    let mut warn = |text: &str| warnings.push(text.to_owned());
-    if service
-        .at("/metadata/annotations/service.kubernetes.io~1topology-aware-hints")
-        .is_some()
-    {
-        warn(
-            "annotation service.kubernetes.io/topology-aware-hints is deprecated, please use service.kubernetes.io/topology-mode instead",
-        );
+    let path = Path::new("spec");
+    let unusual = |key: &str| -> Vec<String> {
+        let all = list(spec, key).iter().filter_map(Value::as_str).enumerate();
+        let at = path.child(key);
+        all.filter_map(|(index, own)| addresses::unusual(own, &at.index(index)))
+            .collect()
+    };
+    if checks::annotation(service, HINTS).is_some() {
+        warnings.push(format!("annotation {HINTS} is deprecated, please use {MODE} instead"));
     }
+    if !matches!(text(spec, "clusterIP"), "" | "None") {
+        warnings.extend(unusual("clusterIPs"));
+    }
+    let mut warn = |text: &str| warnings.push(text.to_owned());
     if headless {
         if !text(spec, "loadBalancerIP").is_empty() {
             warn("spec.loadBalancerIP is ignored for headless services");
@@ -307,9 +334,20 @@ fn warnings(service: &Value) -> Vec<String> {
             warn("spec.SessionAffinity is ignored for headless services");
         }
     }
+    warnings.extend(unusual("externalIPs"));
     if externals && !headless && kind != "ExternalName" {
-        warn("spec.externalIPs is deprecated and may no longer be implemented in some clusters");
+        warnings.push("spec.externalIPs is deprecated and may no longer be implemented in some clusters".to_owned());
     }
+    warnings.extend(addresses::unusual(
+        text(spec, "loadBalancerIP"),
+        &path.child("loadBalancerIP"),
+    ));
+    let ranges = list(spec, "loadBalancerSourceRanges").iter().filter_map(Value::as_str);
+    for (index, range) in ranges.enumerate() {
+        let at = path.child("loadBalancerSourceRanges").index(index);
+        warnings.extend(addresses::unusual_range(range, &at));
+    }
+    let mut warn = |text: &str| warnings.push(text.to_owned());
     if kind == "ExternalName" && externals {
         warn("spec.externalIPs is ignored when spec.type is \"ExternalName\"");
     }
@@ -322,7 +360,7 @@ fn warnings(service: &Value) -> Vec<String> {
     warnings
 }
 
-fn validate_status(service: &Value, _: &Value) -> ErrorList {
+fn validate_status(service: &Value, old: &Value) -> ErrorList {
     let ingress = meta::elements(service, "/status/loadBalancer/ingress");
     let at = Path::new("status").child("loadBalancer").child("ingress");
     let mut errors = Vec::new();
@@ -333,18 +371,29 @@ fn validate_status(service: &Value, _: &Value) -> ErrorList {
         ));
         return errors;
     }
+    let before = meta::elements(old, "/status/loadBalancer/ingress");
     for (index, own) in ingress.iter().enumerate() {
+        let at = at.index(index);
         let (ip, name) = (text(own, "ip"), text(own, "hostname"));
-        if !ip.is_empty() {
-            ip_address(ip, &at.index(index).child("ip"), &mut errors);
+        // what was there may stay
+        if !ip.is_empty() && !before.iter().any(|before| text(before, "ip") == ip) {
+            addresses::address(ip, &at.child("ip"), &mut errors);
+        }
+        let mode = at.child("ipMode");
+        match own.get("ipMode").and_then(Value::as_str) {
+            None if !ip.is_empty() => errors.push(Error::required(&mode, "must be specified when `ip` is set")),
+            None => {}
+            Some(_) if ip.is_empty() => {
+                errors.push(Error::forbidden(&mode, "may not be specified when `ip` is not set"));
+            }
+            Some(_) => checks::one_of_if_set(own, "ipMode", &["Proxy", "VIP"], &at, &mut errors),
         }
         if !name.is_empty() {
-            checks::syntax(
-                meta::dns1123_subdomain(name),
-                name,
-                &at.index(index).child("hostname"),
-                &mut errors,
-            );
+            let at = at.child("hostname");
+            checks::syntax(meta::dns1123_subdomain(name), name, &at, &mut errors);
+            if addresses::lenient(name).is_some() {
+                errors.push(Error::invalid(&at, name, addresses::NO_NAME));
+            }
         }
     }
     errors
@@ -377,6 +426,11 @@ fn drop_what_type_has_not(service: &mut Value, old: &Value) {
         ended(&|service| checks_health(checks::spec_of(service))),
     );
     let outside = ended(&is_reached_from_outside);
+    if kind(service) != "LoadBalancer"
+        && let Some(status) = service.get_mut("status").and_then(Value::as_object_mut)
+    {
+        status.insert("loadBalancer".to_owned(), json!({}));
+    }
     let Some(spec) = service.get_mut("spec").and_then(Value::as_object_mut) else {
         return;
     };
@@ -426,5 +480,100 @@ fn drop_what_type_has_not(service: &mut Value, old: &Value) {
         for port in own.iter_mut().filter_map(Value::as_object_mut) {
             port.remove("nodePort");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn load_balancers_are_told_by_address_or_by_name() {
+        let service =
+            |told: Value| json!({"spec": {"type": "LoadBalancer"}, "status": {"loadBalancer": {"ingress": [told]}}});
+        let old = service(json!({"ip": "010.0.0.1", "ipMode": "VIP"}));
+        for (told, expected) in [
+            (json!({"ip": "10.0.0.1", "ipMode": "VIP"}), None),
+            (json!({"ip": "010.0.0.1", "ipMode": "Proxy"}), None),
+            (
+                json!({"ip": "010.0.0.2", "ipMode": "VIP"}),
+                Some("[0].ip: Invalid value: \"010.0.0.2\": must not have leading 0s"),
+            ),
+            (
+                json!({"ip": "10.0.0.1"}),
+                Some("[0].ipMode: Required value: must be specified when `ip` is set"),
+            ),
+            (
+                json!({"ip": "10.0.0.1", "ipMode": "Other"}),
+                Some("[0].ipMode: Unsupported value: \"Other\": supported values: \"Proxy\", \"VIP\""),
+            ),
+            (
+                json!({"hostname": "a.b", "ipMode": "VIP"}),
+                Some("[0].ipMode: Forbidden: may not be specified when `ip` is not set"),
+            ),
+            (
+                json!({"hostname": "10.0.0.1"}),
+                Some("[0].hostname: Invalid value: \"10.0.0.1\": must be a DNS name, not an IP address"),
+            ),
+        ] {
+            let errors = validate_status(&service(told), &old);
+            let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
+            let expected: Vec<String> = expected
+                .into_iter()
+                .map(|own| format!("status.loadBalancer.ingress{own}"))
+                .collect();
+            assert_eq!(errors, expected);
+        }
+        let mut told = service(json!({"ip": "10.0.0.1"}));
+        super::super::defaults::service(&mut told);
+        assert_eq!(told.at("/status/loadBalancer/ingress/0/ipMode"), Some(&json!("VIP")));
+    }
+
+    #[test]
+    fn who_is_no_load_balancer_any_more_has_none() {
+        let status = json!({"loadBalancer": {"ingress": [{"ip": "10.0.0.1", "ipMode": "VIP"}]}});
+        let service = |kind: &str| json!({"spec": {"type": kind}, "status": status});
+        let mut changed = service("ClusterIP");
+        drop_what_type_has_not(&mut changed, &service("LoadBalancer"));
+        assert_eq!(changed.at("/status"), Some(&json!({"loadBalancer": {}})));
+        let mut same = service("LoadBalancer");
+        drop_what_type_has_not(&mut same, &service("LoadBalancer"));
+        assert_eq!(same.at("/status"), Some(&status));
+    }
+
+    #[test]
+    fn addresses_that_were_there_may_stay() {
+        let service = |address: &str, range: &str| {
+            json!({"spec": {
+                "type": "LoadBalancer",
+                "externalIPs": [address],
+                "loadBalancerSourceRanges": [range],
+            }})
+        };
+        let old = service("010.0.0.1", " 10.0.0.1/8");
+        let wrong = |address: &str, range: &str, old: Option<&Value>| {
+            let of_address = |at: &str| at.contains("externalIPs[") || at.contains("Ranges[");
+            let errors = validate(&service(address, range), old);
+            errors.iter().filter(|error| of_address(error.path.as_str())).count()
+        };
+        assert_eq!(wrong("010.0.0.1", "10.0.0.1/8", None), 2);
+        assert_eq!(wrong("010.0.0.1", "10.0.0.1/8", Some(&old)), 0);
+        assert_eq!(wrong("010.0.0.2", "10.0.0.2/8", Some(&old)), 2);
+    }
+
+    #[test]
+    fn annotations_of_topology_agree() {
+        let told = |hints: &str, mode: &str| {
+            let service = json!({
+                "metadata": {"annotations": {HINTS: hints, MODE: mode}},
+                "spec": {"type": "ExternalName", "externalName": "a.b", "internalTrafficPolicy": "Cluster"},
+            });
+            validate(&service, None)
+                .iter()
+                .filter(|error| error.path.as_str().starts_with("metadata"))
+                .count()
+        };
+        assert_eq!(told("Auto", "Auto"), 0);
+        assert_eq!(told("Auto", "Disabled"), 1);
     }
 }

@@ -427,6 +427,9 @@ impl Strategy for Kind {
 
     fn validate_update(&self, context: &Context<'_>, object: &Draft, old: &Draft) -> ErrorList {
         let mut errors = self.changed(object, old);
+        if let Some(place) = self.pod_spec {
+            pods::gates::forgive(&mut errors, old.at(place));
+        }
         errors.extend(self.not_allowed(context, object));
         if errors.is_empty() {
             return (self.authorize)(context, object, Some(old));
@@ -655,7 +658,7 @@ const ANSWERS_DELETED: [(&str, &str); 13] = [
     ("storage.k8s.io", "volumeattributesclasses"),
 ];
 
-fn kind_of(group: &str, resource: &str) -> Kind {
+pub(super) fn kind_of(group: &str, resource: &str) -> Kind {
     let mut kind = match (group, resource) {
         ("", "pods") => pods::kind(Kind::new(printers::core::pod).generation()),
         ("", "services") => services::kind(Kind::new(printers::core::service).defaulted(defaults::service)),
@@ -780,6 +783,7 @@ fn kind_of(group: &str, resource: &str) -> Kind {
                 .generation();
             kind.validate_update = webhooks::validate_update;
             kind.validate_create = webhooks::validate;
+            kind.warnings = |configuration, _| webhooks::warn_of_name(configuration);
             kind.counts_empty = true;
             kind
         }

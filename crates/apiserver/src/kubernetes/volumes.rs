@@ -7,7 +7,7 @@ use gardener_apimachinery::pointer::Pointed;
 use gardener_apimachinery::quantity::Amount;
 use serde_json::{Value, json};
 
-use super::checks::{amount, annotation, list, one_of, spec_of, syntax, text};
+use super::checks::{self, amount, annotation, list, one_of, spec_of, syntax, text};
 use super::strategy::Kind;
 use super::{internal, pods};
 use crate::meta;
@@ -158,6 +158,38 @@ fn validate(volume: &Value) -> ErrorList {
     errors
 }
 
+/// Labels of nodes that have other names today.
+const RENAMED: [(&str, &str); 5] = [
+    ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone"),
+    (
+        "failure-domain.beta.kubernetes.io/region",
+        "topology.kubernetes.io/region",
+    ),
+    ("beta.kubernetes.io/os", "kubernetes.io/os"),
+    ("beta.kubernetes.io/arch", "kubernetes.io/arch"),
+    ("beta.kubernetes.io/instance-type", "node.kubernetes.io/instance-type"),
+];
+
+/// Whether a volume is where it was. Its requirements may name the same labels by their names of today.
+fn is_same_place(place: Option<&Value>, before: &Value) -> bool {
+    const TERMS: &str = "/required/nodeSelectorTerms";
+    let Some(place) = place else { return false };
+    let mut before = before.clone();
+    let old = before.at_mut(TERMS).and_then(Value::as_array_mut);
+    for (old, new) in old.into_iter().flatten().zip(meta::elements(place, TERMS)) {
+        for key in ["matchExpressions", "matchFields"] {
+            let old = old.get_mut(key).and_then(Value::as_array_mut);
+            for (old, new) in old.into_iter().flatten().zip(list(new, key)) {
+                let (was, is) = (text(old, "key"), text(new, "key"));
+                if RENAMED.contains(&(was, is)) {
+                    checks::keep(old.as_object_mut(), new, "key");
+                }
+            }
+        }
+    }
+    before == *place
+}
+
 fn validate_update(volume: &Value, old: &Value) -> ErrorList {
     let mut errors = ErrorList::new();
     let (spec, before) = (spec_of(volume), spec_of(old));
@@ -184,7 +216,7 @@ fn validate_update(volume: &Value, old: &Value) -> ErrorList {
         errors.push(Error::invalid(&Path::new("volumeMode"), shown, "field is immutable"));
     }
     let place = before.get("nodeAffinity");
-    if place.is_some() && spec.get("nodeAffinity") != place {
+    if place.is_some_and(|place| !is_same_place(spec.get("nodeAffinity"), place)) {
         let why = "field is immutable, except for updating from beta label to GA";
         errors.push(Error::literal(
             &Path::new("nodeAffinity"),
@@ -257,7 +289,63 @@ pub(super) fn volumes(mut kind: Kind) -> Kind {
         if text(spec_of(volume), "persistentVolumeReclaimPolicy") == "Recycle" {
             warnings.push("spec.persistentVolumeReclaimPolicy: The Recycle reclaim policy is deprecated. Instead, the recommended approach is to use dynamic provisioning.".to_owned());
         }
+        let path = Path::new("spec")
+            .child("nodeAffinity")
+            .child("required")
+            .child("nodeSelectorTerms");
+        let terms = meta::elements(volume, "/spec/nodeAffinity/required/nodeSelectorTerms");
+        for (index, term) in terms.iter().enumerate() {
+            pods::warnings::of_terms(term, false, &path.index(index), &mut warnings);
+        }
+        // of these two upstream says nothing here
+        let is_told = |key: &str| !["flocker", "quobyte"].contains(&key) && spec_of(volume).get(key).is_some();
+        let found = pods::warnings::OLD_SOURCES.iter().filter(|(key, _)| is_told(key));
+        warnings.extend(found.map(|(key, why)| format!("spec.{key}: {why}")));
         warnings
     };
     kind
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kubernetes::strategy::kind_of;
+
+    #[test]
+    fn places_may_be_told_by_the_names_of_today() {
+        let volume = |key: &str, value: &str| {
+            let term = json!({"matchExpressions": [{"key": key, "operator": "In", "values": [value]}]});
+            json!({"spec": {"nodeAffinity": {"required": {"nodeSelectorTerms": [term]}}}})
+        };
+        let old = volume("failure-domain.beta.kubernetes.io/zone", "a");
+        for (key, value, expected) in [
+            ("failure-domain.beta.kubernetes.io/zone", "a", 0),
+            ("topology.kubernetes.io/zone", "a", 0),
+            ("topology.kubernetes.io/zone", "b", 1),
+            ("topology.kubernetes.io/region", "a", 1),
+        ] {
+            assert_eq!(
+                validate_update(&volume(key, value), &old).len(),
+                expected,
+                "{key}={value}"
+            );
+        }
+        assert_eq!(validate_update(&json!({"spec": {}}), &old).len(), 1);
+    }
+
+    #[test]
+    fn old_sources_and_labels_are_told() {
+        let term = json!({"matchExpressions": [{"key": "beta.kubernetes.io/os", "operator": "Exists"}]});
+        let volume = json!({"spec": {
+            "rbd": {},
+            "nodeAffinity": {"required": {"nodeSelectorTerms": [term]}},
+        }});
+        assert_eq!(
+            (kind_of("", "persistentvolumes").warnings)(&volume, None),
+            [
+                "spec.nodeAffinity.required.nodeSelectorTerms[0].matchExpressions[0].key: beta.kubernetes.io/os is deprecated since v1.14; use \"kubernetes.io/os\" instead",
+                "spec.rbd: deprecated in v1.28, non-functional in v1.31+",
+            ]
+        );
+    }
 }

@@ -41,6 +41,18 @@ pub(super) fn validate(configuration: &Value) -> ErrorList {
     )
 }
 
+/// Warns of a name that is meant for what servers read from files.
+pub(super) fn warn_of_name(object: &Value) -> Vec<String> {
+    const OF_FILES: &str = ".static.k8s.io";
+    let is_of_files = meta::name(object).ends_with(OF_FILES);
+    let warning = || {
+        format!(
+            "metadata.name: names ending with \"{OF_FILES}\" are reserved for static manifest-based configurations and cannot be managed via the API"
+        )
+    };
+    is_of_files.then(warning).into_iter().collect()
+}
+
 /// What is wrong with a changed configuration. Old ones may keep what is refused today.
 pub(super) fn validate_update(configuration: &Value, old: &Value) -> ErrorList {
     let hooks = || meta::elements(old, "/webhooks").iter();

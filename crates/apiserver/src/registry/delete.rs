@@ -114,6 +114,20 @@ pub enum Deleted {
     Pending(Value),
 }
 
+/// The finalizers of a namespace whose end begins. Who says that dependents are not to be left alone waits for them here, and where nothing is said
+/// nothing changes.
+fn finalizers_of_namespace(before: &[String], options: &DeleteOptions) -> Vec<String> {
+    let (orphan, foreground) = ("orphan", "foregroundDeletion");
+    let wanted = match (options.orphan_dependents, options.propagation_policy.as_deref()) {
+        (None, None) => return before.to_vec(),
+        (Some(true), _) | (None, Some("Orphan")) => Some(orphan),
+        (Some(false), _) | (None, Some("Foreground")) => Some(foreground),
+        (None, Some(_)) => None,
+    };
+    let kept = before.iter().filter(|name| *name != orphan && *name != foreground);
+    kept.map(String::as_str).chain(wanted).map(str::to_owned).collect()
+}
+
 impl Scope {
     /// Warns of what becomes of an object's dependents where nobody says it.
     fn warn_of_propagation(&self, options: &DeleteOptions, warnings: &mut Vec<String>) {
@@ -139,6 +153,12 @@ impl Scope {
             let found = self.found_in(&entry).await?;
             let old = &found.object;
             self.check_preconditions(options, old, entry.mod_revision)?;
+            // a namespace that ends is left alone until its own finalizers are gone, and nobody is asked
+            if self.is_namespace() && meta::is_deleting(old) && !meta::elements(old, "/spec/finalizers").is_empty() {
+                let mut object = found.object.into_json();
+                self.to_requested(&mut object).await?;
+                return Ok(Deleted::Pending(object));
+            }
             let Some(object) = self.marked(old, options, context.now) else {
                 // nothing changes, so that nobody is asked
                 let mut object = found.object.into_json();
@@ -149,7 +169,9 @@ impl Scope {
                 .await?;
             self.admit_final(&context, Operation::Delete, &asked, None, Some(old), warnings)
                 .await?;
-            if goes_away(&object) {
+            // the first deletion of a namespace only begins its end
+            let begins = self.is_namespace() && !meta::is_deleting(old);
+            if goes_away(&object) && !begins {
                 let is_graceful = self
                     .definition
                     .strategy
@@ -285,7 +307,10 @@ impl Scope {
             }
         }
         let before = meta::finalizers(old);
-        let after = self.finalizers(&before, options);
+        let after = match self.is_namespace() && !meta::is_deleting(old) {
+            true => finalizers_of_namespace(&before, options),
+            false => self.finalizers(&before, options),
+        };
         if before.iter().collect::<BTreeSet<_>>() != after.iter().collect() {
             let list = (!after.is_empty()).then(|| json!(after));
             meta::set(&mut object, "finalizers", list);
@@ -349,9 +374,53 @@ impl Scope {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
-
+    use super::*;
     use crate::testing::{Answering, Api};
+
+    #[test]
+    fn the_end_of_a_namespace_waits_for_what_is_said() {
+        let before = ["a".to_owned(), "orphan".to_owned()];
+        for (orphan, policy, expected) in [
+            (None, None, &["a", "orphan"][..]),
+            (Some(true), None, &["a", "orphan"]),
+            (Some(false), None, &["a", "foregroundDeletion"]),
+            (None, Some("Orphan"), &["a", "orphan"]),
+            (None, Some("Foreground"), &["a", "foregroundDeletion"]),
+            (None, Some("Background"), &["a"]),
+        ] {
+            let options = DeleteOptions {
+                orphan_dependents: orphan,
+                propagation_policy: policy.map(str::to_owned),
+                ..DeleteOptions::default()
+            };
+            assert_eq!(finalizers_of_namespace(&before, &options), expected, "{options:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn namespaces_end_in_two_steps() {
+        let api = Api::open().await;
+        let ask = async |method: &str, path: &str, body: Value| {
+            let answer = api.ask(method, &format!("/api/v1/namespaces{path}"), &body).await;
+            answer.map_err(|status| status["code"].clone())
+        };
+        for name in ["a", "b"] {
+            ask("POST", "", json!({"metadata": {"name": name}})).await.unwrap();
+        }
+        // what is there stays as it is until its own finalizers are gone
+        let ending = ask("DELETE", "/a", Value::Null).await.unwrap();
+        assert_eq!(ending.at("/status/phase"), Some(&json!("Terminating")));
+        let again = ask("DELETE", "/a?propagationPolicy=Orphan", Value::Null).await.unwrap();
+        assert_eq!(again, ending);
+        // one without any only begins to end at first
+        let open = json!({"metadata": {"name": "b"}, "spec": {"finalizers": []}});
+        ask("PUT", "/b/finalize", open).await.unwrap();
+        ask("DELETE", "/b", Value::Null).await.unwrap();
+        let ending = ask("GET", "/b", Value::Null).await.unwrap();
+        assert_eq!(ending.at("/status/phase"), Some(&json!("Terminating")));
+        ask("DELETE", "/b", Value::Null).await.unwrap();
+        assert_eq!(ask("GET", "/b", Value::Null).await, Err(json!(404)));
+    }
 
     #[tokio::test]
     async fn who_deletes_what_is_ending_asks_nobody() {

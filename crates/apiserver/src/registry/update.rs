@@ -317,7 +317,7 @@ impl Scope {
             object = self.as_stored(&object).await?.unwrap_or(object);
             meta::set(&mut object, "resourceVersion", Some(revision.to_string().into()));
             Stored::from(whole(object))
-        } else if goes_away(&object) {
+        } else if meta::is_deleting(&old) && goes_away(&object) {
             self.commit_delete(&self.name, expect, &old)
                 .await
                 .map_err(Attempt::from_commit)?;

@@ -1,17 +1,22 @@
 //! What is wrong with a CustomResourceDefinition besides the inside of its schemas, which [`gardener_schema::crd`] judges.
 
 use std::collections::BTreeSet;
+use std::sync::LazyLock;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use gardener_apimachinery::field::{Error, ErrorList, Path};
 use gardener_apimachinery::names;
 use gardener_apimachinery::pointer::Pointed;
 use gardener_schema::crd::at_path;
+use regex::Regex;
 use serde_json::{Value, json};
 
 use super::subschemas;
 use crate::crd::approval::{self, Approval};
 use crate::kubernetes::{internal, webhooks};
 use crate::meta;
+use crate::trust::Authorities;
 
 /// How many fields of a version may be selected by.
 const SELECTABLE_FIELDS: usize = 8;
@@ -199,7 +204,7 @@ fn versions(spec: &Value, old: Option<&Value>, path: &Path, errors: &mut ErrorLi
         label(meta::text(version, "/name"), &at(index).child("name"), errors);
         deprecation(version, &at(index), errors);
         if !at_top("schema") {
-            schema(version, old, &at(index).child("schema"), errors);
+            schema(version, old, has_status(version), &at(index).child("schema"), errors);
         }
         if !at_top("subresources") {
             subresources(version, &at(index).child("subresources"), errors);
@@ -235,7 +240,8 @@ fn alike(spec: &Value, old: Option<&Value>, path: &Path, errors: &mut ErrorList)
     let at_top = |key: &str| common(versions, key).is_some();
     let Some(first) = versions.first() else { return };
     if at_top("schema") {
-        schema(first, old, &path.child("validation"), errors);
+        let any_status = versions.iter().any(has_status);
+        schema(first, old, any_status, &path.child("validation"), errors);
     }
     if at_top("subresources") {
         subresources(first, &path.child("subresources"), errors);
@@ -297,8 +303,14 @@ fn beside_status(schema: &Value, path: &Path) -> Option<Error> {
     Some(Error::literal(path, shown, why))
 }
 
-/// Checks a version's schema, if it is not the one that the version had.
-fn schema(version: &Value, old: Option<&Value>, path: &Path, errors: &mut ErrorList) {
+/// Whether the status of a version's objects is a subresource.
+fn has_status(version: &Value) -> bool {
+    version.at("/subresources/status").is_some()
+}
+
+/// Checks a version's schema, if it is not the one that the version had; what must hold if the status of its objects is a subresource
+/// (`has_status`), in any case.
+fn schema(version: &Value, old: Option<&Value>, has_status: bool, path: &Path, errors: &mut ErrorList) {
     let Some(own) = version.at("/schema/openAPIV3Schema").filter(|own| own.is_object()) else {
         return;
     };
@@ -308,12 +320,12 @@ fn schema(version: &Value, old: Option<&Value>, path: &Path, errors: &mut ErrorL
         .into_iter()
         .flatten();
     let before = before.find(|other| other.get("name") == name);
+    let path = path.child("openAPIV3Schema");
+    if has_status {
+        errors.extend(beside_status(own, &path));
+    }
     if before.and_then(|before| before.at("/schema/openAPIV3Schema")) == Some(own) {
         return;
-    }
-    let path = path.child("openAPIV3Schema");
-    if version.at("/subresources/status").is_some() {
-        errors.extend(beside_status(own, &path));
     }
     if own.get("nullable") == Some(&Value::Bool(true)) {
         let why = "nullable cannot be true at the root";
@@ -321,6 +333,9 @@ fn schema(version: &Value, old: Option<&Value>, path: &Path, errors: &mut ErrorL
     }
     errors.extend(gardener_schema::crd::validate(own, &path));
 }
+
+/// What Go does not print: all but letters, marks, numbers, punctuation, symbols and the usual space.
+static NOT_PRINTED: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"[^\p{L}\p{M}\p{N}\p{P}\p{S} ]").ok());
 
 fn deprecation(version: &Value, path: &Path, errors: &mut ErrorList) {
     let Some(warning) = version.get("deprecationWarning").and_then(Value::as_str) else {
@@ -336,9 +351,10 @@ fn deprecation(version: &Value, path: &Path, errors: &mut ErrorList) {
         if warning.is_empty() {
             wrong.push("must not be an empty string".to_owned());
         }
-        if let Some((at, _)) = warning.char_indices().find(|(_, c)| c.is_control()) {
+        if let Some(found) = NOT_PRINTED.as_ref().and_then(|pattern| pattern.find(warning)) {
             wrong.push(format!(
-                "must only contain printable UTF-8 characters; non-printable character found at index {at}"
+                "must only contain printable UTF-8 characters; non-printable character found at index {}",
+                found.start()
             ));
         }
     }
@@ -489,7 +505,10 @@ fn conversion(spec: &Value, old: Option<&Value>, path: &Path, errors: &mut Error
         return;
     }
     match config {
-        Some(config) => webhooks::client_config(config, &config_path, errors),
+        Some(config) => {
+            webhooks::client_config(config, &config_path, errors);
+            errors.extend(wrong_bundle(config, old, &config_path));
+        }
         None => errors.push(Error::required(
             &config_path,
             "required when strategy is set to Webhook",
@@ -516,12 +535,34 @@ fn conversion(spec: &Value, old: Option<&Value>, path: &Path, errors: &mut Error
     }
 }
 
+/// Whether a definition was established.
+fn is_established(crd: &Value) -> bool {
+    meta::elements(crd, "/status/conditions")
+        .iter()
+        .any(|condition| meta::text(condition, "/type") == "Established" && meta::text(condition, "/status") == "True")
+}
+
+/// Whether a webhook's authorities (base64 of PEM) can be used.
+fn is_bundle(told: &str) -> bool {
+    let pem = STANDARD.decode(told).ok();
+    pem.is_some_and(|pem| Authorities::of_bundle(&pem).is_some())
+}
+
+/// What is wrong with the authorities of a webhook that converts: they must be usable once the definition is established, unless they were not before.
+fn wrong_bundle(config: &Value, old: Option<&Value>, path: &Path) -> Option<Error> {
+    let told = config.get("caBundle").and_then(Value::as_str).unwrap_or_default();
+    let before = old.filter(|old| is_established(old))?;
+    let before = meta::text(before, "/spec/conversion/webhook/clientConfig/caBundle");
+    if told.is_empty() || is_bundle(told) || !before.is_empty() && !is_bundle(before) {
+        return None;
+    }
+    let why = "unable to load root certificates: unable to parse bytes as PEM block";
+    Some(Error::invalid(&path.child("caBundle"), told, why))
+}
+
 /// What a change must leave as it was.
 fn unchanged(crd: &Value, old: &Value, path: &Path, errors: &mut ErrorList) {
-    let established = meta::elements(old, "/status/conditions")
-        .iter()
-        .any(|condition| meta::text(condition, "/type") == "Established" && meta::text(condition, "/status") == "True");
-    let fields: &[&str] = match established {
+    let fields: &[&str] = match is_established(old) {
         true => &["scope", "names/kind", "group", "names/plural"],
         false => &["group", "names/plural"],
     };
@@ -564,6 +605,99 @@ fn stored_versions(crd: &Value, errors: &mut ErrorList) {
                 "missing from spec.versions; {name} was previously a storage version, and must remain in spec.versions until a storage migration ensures no data remains persisted in {name} and removes {name} from status.storedVersions"
             );
             errors.push(Error::invalid(&path.index(at), name, why));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(errors: &ErrorList) -> Vec<String> {
+        errors
+            .iter()
+            .map(|error| format!("{}: {}", error.path, error.detail))
+            .collect()
+    }
+
+    #[test]
+    fn schemas_are_judged_again_when_the_status_becomes_a_subresource() {
+        let version = |name: &str, status: bool, title: &str| {
+            let mut version = json!({
+                "name": name,
+                "schema": {"openAPIV3Schema": {"type": "object", "title": title, "maxProperties": 3}},
+            });
+            if status {
+                version["subresources"] = json!({"status": {}});
+            }
+            version
+        };
+        let judged = |versions: Vec<Value>, old: Vec<Value>| {
+            let mut errors = ErrorList::new();
+            let (spec, old) = (json!({"versions": versions}), json!({"versions": old}));
+            super::versions(&spec, Some(&old), &Path::new("spec"), &mut errors);
+            alike(&spec, Some(&old), &Path::new("spec"), &mut errors);
+            errors.retain(|error| error.detail.contains("status subresource"));
+            errors
+                .iter()
+                .map(|error| error.path.as_str().to_owned())
+                .collect::<Vec<_>>()
+        };
+        let (plain, with_status) = (version("v1", false, "a"), version("v1", true, "a"));
+        assert_eq!(judged(vec![plain.clone()], vec![plain.clone()]), [""; 0]);
+        assert_eq!(
+            judged(vec![with_status], vec![plain.clone()]),
+            ["spec.validation.openAPIV3Schema"]
+        );
+        assert_eq!(
+            judged(vec![plain.clone(), version("v2", true, "a")], vec![plain.clone()]),
+            ["spec.validation.openAPIV3Schema"]
+        );
+        assert_eq!(
+            judged(vec![plain.clone(), version("v2", true, "b")], vec![plain]),
+            ["spec.versions[1].schema.openAPIV3Schema"]
+        );
+    }
+
+    #[test]
+    fn authorities_of_established_definitions_are_usable() {
+        let authority = gardener_pki::authority("a", 0, std::time::Duration::from_secs(60)).unwrap();
+        let (usable, useless) = (STANDARD.encode(authority.certificate), STANDARD.encode("none"));
+        let crd = |established: &str, bundle: &str| {
+            json!({
+                "spec": {"conversion": {"webhook": {"clientConfig": {"caBundle": bundle}}}},
+                "status": {"conditions": [{"type": "Established", "status": established}]},
+            })
+        };
+        for (old, new, is_refused) in [
+            (None, &useless, false),
+            (Some(crd("False", "")), &useless, false),
+            (Some(crd("True", "")), &useless, true),
+            (Some(crd("True", &usable)), &useless, true),
+            (Some(crd("True", &useless)), &useless, false),
+            (Some(crd("True", "")), &usable, false),
+        ] {
+            let wrong = wrong_bundle(&json!({"caBundle": new}), old.as_ref(), &Path::new("c"));
+            assert_eq!(wrong.is_some(), is_refused, "{old:?}");
+        }
+    }
+
+    #[test]
+    fn warnings_of_versions_are_printable() {
+        for (warning, expected) in [
+            ("old, use v2 – ü", None),
+            ("a\u{200b}", Some(1)),
+            ("ü\u{a0}", Some(2)),
+            ("\n", Some(0)),
+        ] {
+            let mut errors = ErrorList::new();
+            let version = json!({"deprecated": true, "deprecationWarning": warning});
+            deprecation(&version, &Path::new("v"), &mut errors);
+            let expected: Vec<String> = expected
+                .map(|at: usize| format!("v.deprecationWarning: must only contain printable UTF-8 characters; non-printable character found at index {at}"))
+                .into_iter()
+                .collect();
+            assert_eq!(told(&errors), expected, "{warning:?}");
         }
     }
 }

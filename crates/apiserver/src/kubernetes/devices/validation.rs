@@ -1,5 +1,4 @@
-//! What claims, classes and offers of devices must be like. Selectors are compiled, but not for what they cost; how much of a capacity may be
-//! asked for at once is not judged.
+//! What claims, classes and offers of devices must be like. Selectors are compiled, but not for what they cost.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock};
@@ -9,14 +8,15 @@ use gardener_apimachinery::pointer::Pointed;
 use gardener_cel::{Compiled, Declared, Environment, Shape};
 use serde_json::{Value, json};
 
+use super::{capacities, device_status};
 use crate::definition::Context;
 use crate::kubernetes::checks::{self, is_true, list, map, number, spec_of, syntax, text};
 use crate::kubernetes::pods::{scheduling, volumes};
-use crate::kubernetes::{drivers, internal, jobs, resource_names};
+use crate::kubernetes::{drivers, internal, resource_names};
 use crate::meta;
 
 /// What tells a device of a claim apart from others.
-const DEVICE: [&str; 4] = ["driver", "pool", "device", "shareID"];
+pub(super) const DEVICE: [&str; 4] = ["driver", "pool", "device", "shareID"];
 /// Most requests, constraints and configurations of a claim, and most selectors of a request.
 const MANY: usize = 32;
 /// Most alternatives of a request.
@@ -25,8 +25,6 @@ const ALTERNATIVES: usize = 8;
 const LONG: usize = 10 * 1024;
 /// Most users of a claim.
 const USERS: usize = 256;
-/// Most addresses of a device.
-const ADDRESSES: usize = 16;
 /// The longest name of a pool.
 const POOL_NAME_MAX: usize = 253;
 /// The longest name of an attribute without its domain.
@@ -84,7 +82,7 @@ fn each(
 }
 
 /// As [`each`], for a list that has nothing twice.
-fn set(
+pub(super) fn set(
     of: &Value,
     key: &str,
     max: usize,
@@ -120,7 +118,7 @@ fn name_of(element: &Value) -> String {
     text(element, "name").to_owned()
 }
 
-fn itself(element: &Value) -> String {
+pub(super) fn itself(element: &Value) -> String {
     element.as_str().unwrap_or_default().to_owned()
 }
 
@@ -404,12 +402,20 @@ fn configuration(config: &Value, path: &Path, errors: &mut ErrorList) {
         return;
     };
     drivers::driver_name(opaque, "driver", &at, errors);
-    let at = at.child("parameters");
-    match opaque.get("parameters") {
-        None | Some(Value::Null) => errors.push(Error::required(&at, "")),
-        Some(parameters) if parameters.to_string().len() > LONG => errors.push(Error::too_long(&at, LONG)),
-        Some(Value::Object(_)) => {}
-        Some(_) => errors.push(Error::invalid(&at, "<value omitted>", "must be a valid JSON object")),
+    any_object(
+        opaque.get("parameters").unwrap_or(&Value::Null),
+        &at.child("parameters"),
+        errors,
+    );
+}
+
+/// An object of any kind that is not long.
+pub(super) fn any_object(object: &Value, at: &Path, errors: &mut ErrorList) {
+    match object {
+        Value::Null => errors.push(Error::required(at, "")),
+        object if object.to_string().len() > LONG => errors.push(Error::too_long(at, LONG)),
+        Value::Object(_) => {}
+        _ => errors.push(Error::invalid(at, "<value omitted>", "must be a valid JSON object")),
     }
 }
 
@@ -454,13 +460,20 @@ pub(super) fn status(claim: &Value, old: &Value) -> ErrorList {
     let (allocation, before) = (status.get("allocation"), old.at("/status/allocation"));
     let results = meta::elements(status, "/allocation/devices/results");
     for (index, device) in list(status, "devices").iter().enumerate() {
-        device_status(device, results, &path.child("devices").index(index), &mut errors);
+        device_status::validate(device, results, &path.child("devices").index(index), &mut errors);
     }
-    once(status, "devices", &path, &mut errors, shared_device, |at, own| {
-        let mut error = Error::duplicate(at, Value::Null);
-        error.show_as(own);
-        error
-    });
+    once(
+        status,
+        "devices",
+        &path,
+        &mut errors,
+        device_status::shown,
+        |at, own| {
+            let mut error = Error::duplicate(at, Value::Null);
+            error.show_as(own);
+            error
+        },
+    );
     let reserved = list(status, "reservedFor");
     let at = path.child("reservedFor");
     if !reserved.is_empty() && allocation.is_none() {
@@ -485,39 +498,6 @@ pub(super) fn status(claim: &Value, old: &Value) -> ErrorList {
         _ => {}
     }
     errors
-}
-
-/// Which device a claim's status is about, as upstream shows it.
-fn shared_device(device: &Value) -> String {
-    let [driver, pool, device, share] = DEVICE.map(|key| json!(text(device, key)));
-    format!(r#"{{"Driver":{driver},"Pool":{pool},"Device":{device},"ShareID":{share}}}"#)
-}
-
-/// What a driver says of a device that the claim was given.
-fn device_status(device: &Value, given: &[Value], path: &Path, errors: &mut ErrorList) {
-    drivers::driver_name(device, "driver", path, errors);
-    pool_name(text(device, "pool"), &path.child("pool"), errors);
-    let name = text(device, "device");
-    syntax(meta::dns1123_label(name), name, &path.child("device"), errors);
-    if !given
-        .iter()
-        .any(|own| DEVICE.iter().all(|key| text(own, key) == text(device, key)))
-    {
-        let why = "must be an allocated device in the claim";
-        errors.push(Error::literal(path, shared_device(device), why));
-    }
-    jobs::conditions_in(device, path, errors);
-    let (network, at) = (
-        device.get("networkData").unwrap_or(&Value::Null),
-        path.child("networkData"),
-    );
-    set(network, "ips", ADDRESSES, &at, errors, itself, |address, at, errors| {
-        let address = address.as_str().unwrap_or_default();
-        if address.parse::<ipnet::IpNet>().is_err() {
-            let why = "must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)";
-            errors.push(Error::invalid(at, address, why));
-        }
-    });
 }
 
 fn allocated(allocation: &Value, known: &Requests<'_>, path: &Path, errors: &mut ErrorList) {
@@ -551,7 +531,7 @@ fn allocated(allocation: &Value, known: &Requests<'_>, path: &Path, errors: &mut
     }
 }
 
-fn pool_name(name: &str, at: &Path, errors: &mut ErrorList) {
+pub(super) fn pool_name(name: &str, at: &Path, errors: &mut ErrorList) {
     if name.is_empty() {
         errors.push(Error::required(at, ""));
         return;
@@ -694,9 +674,13 @@ fn device(device: &Value, chosen_each: bool, path: &Path, errors: &mut ErrorList
     for (name, value) in map(device, "capacity") {
         let at = path.child("capacity");
         qualified(name, &at, errors);
-        if value.get("requestPolicy").is_some() && !is_true(device, "allowMultipleAllocations") {
-            let at = at.key(name).child("requestPolicy");
-            errors.push(Error::forbidden(&at, "allowMultipleAllocations must be true"));
+        let at = at.key(name).child("requestPolicy");
+        match value.get("requestPolicy") {
+            Some(policy) if is_true(device, "allowMultipleAllocations") => {
+                capacities::validate(policy, value, &at, errors);
+            }
+            Some(_) => errors.push(Error::forbidden(&at, "allowMultipleAllocations must be true")),
+            None => {}
         }
     }
     each(device, "taints", TAINTS, path, errors, |taint, at, errors| {

@@ -161,6 +161,8 @@ pub(super) fn validate_field(reference: &Value, of_file: bool, at: &Path, errors
         }
         return;
     }
+    // as clients of old call it
+    let field = if field == "spec.host" { "spec.nodeName" } else { field };
     if !KNOWN.contains(&field) {
         let why = format!("error converting fieldPath: field label not supported: {field}");
         errors.push(Error::invalid(&place, field, why));
@@ -247,5 +249,29 @@ pub(super) fn validate_file_volumes(spec: &Value, path: &Path, errors: &mut Erro
                 Some(_) => {}
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_host_is_the_node() {
+        let told = |field: &str, of_file: bool| {
+            let mut errors = ErrorList::new();
+            validate_field(&json!({"fieldPath": field}), of_file, &Path::new("f"), &mut errors);
+            errors.iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        assert_eq!(told("spec.host", false), [""; 0]);
+        assert_eq!(
+            told("spec.host", true),
+            [
+                "f.fieldPath: Unsupported value: \"spec.nodeName\": supported values: \"metadata.annotations\", \"metadata.labels\", \"metadata.name\", \"metadata.namespace\", \"metadata.uid\"",
+            ]
+        );
+        assert_eq!(told("spec.hosts", false).len(), 1);
     }
 }

@@ -1,5 +1,6 @@
 //! Fields of pods that the server does not keep, because the features that they belong to are off. What an object had before it keeps.
 
+use gardener_apimachinery::field::{Error, ErrorList, ErrorType};
 use gardener_apimachinery::pointer::Pointed;
 use serde_json::Value;
 
@@ -25,6 +26,15 @@ pub(in crate::kubernetes) fn strip(spec: Option<&mut Value>, old: Option<&Value>
         if !old.is_some_and(|old| has_projected(old, key)) {
             strip_projected(spec, key);
         }
+    }
+}
+
+/// Takes away what is refused of a spec because a feature is off, where the spec before uses that. `old` is the spec that it changes.
+pub(in crate::kubernetes) fn forgive(errors: &mut ErrorList, old: Option<&Value>) {
+    const POLICY: &str = "securityContext.seLinuxChangePolicy";
+    if old.is_some_and(|old| old.at("/securityContext/seLinuxChangePolicy").is_some()) {
+        let is_of_feature = |error: &Error| error.path.as_str().ends_with(POLICY) && error.value == "MountOption";
+        errors.retain(|error| error.kind != ErrorType::NotSupported || !is_of_feature(error));
     }
 }
 
@@ -94,6 +104,20 @@ mod tests {
                 "volumes": [{"name": "v", "projected": {"sources": [{}, {"secret": {"name": "s"}}]}}],
             })
         );
+    }
+
+    #[test]
+    fn who_has_a_policy_may_have_another_one() {
+        let path = gardener_apimachinery::field::Path::new("spec.securityContext.seLinuxChangePolicy");
+        let forgiven = |policy: &str, old: Value| {
+            let mut errors = vec![Error::not_supported(&path, policy, &["Recursive"])];
+            forgive(&mut errors, Some(&old));
+            errors.is_empty()
+        };
+        let old = json!({"securityContext": {"seLinuxChangePolicy": "Recursive"}});
+        assert!(forgiven("MountOption", old.clone()));
+        assert!(!forgiven("Other", old));
+        assert!(!forgiven("MountOption", json!({"securityContext": {}})));
     }
 
     #[test]

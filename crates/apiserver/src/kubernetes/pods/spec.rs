@@ -6,7 +6,8 @@ use gardener_apimachinery::field::{Error, ErrorList, Path};
 use serde_json::{Value, json};
 
 use super::{containers, environment, resources, scheduling, security, volumes};
-use crate::kubernetes::checks::{ip_address, is_true, list, number, one_of, syntax, text};
+use crate::kubernetes::addresses;
+use crate::kubernetes::checks::{is_true, list, number, one_of, syntax, text};
 use crate::kubernetes::internal;
 use crate::meta;
 
@@ -40,7 +41,7 @@ pub(in crate::kubernetes) fn validate(spec: &Value, pod: Option<&str>, path: &Pa
     scheduling::validate_tolerations(spec, &path.child("tolerations"), errors);
     for (index, alias) in list(spec, "hostAliases").iter().enumerate() {
         let at = path.child("hostAliases").index(index);
-        ip_address(text(alias, "ip"), &at.child("ip"), errors);
+        addresses::address(text(alias, "ip"), &at.child("ip"), errors);
         for (index, name) in list(alias, "hostnames").iter().filter_map(Value::as_str).enumerate() {
             let at = at.child("hostnames").index(index);
             syntax(meta::dns1123_subdomain(name), name, &at, errors);
@@ -182,7 +183,7 @@ fn validate_dns(spec: &Value, path: &Path, errors: &mut ErrorList) {
         errors.push(Error::invalid(&path.child("nameservers"), shown, why));
     }
     for (index, server) in servers.iter().filter_map(Value::as_str).enumerate() {
-        ip_address(server, &path.child("nameservers").index(index), errors);
+        addresses::address(server, &path.child("nameservers").index(index), errors);
     }
     let searches: Vec<&str> = list(config, "searches").iter().filter_map(Value::as_str).collect();
     if searches.len() > 32 {

@@ -8,7 +8,8 @@ use gardener_apimachinery::pointer::Pointed;
 use serde_json::{Value, json};
 
 use super::annotations;
-use crate::kubernetes::checks::{ip_address, list, number, syntax, text};
+use crate::kubernetes::addresses;
+use crate::kubernetes::checks::{list, number, syntax, text};
 use crate::meta;
 
 /// Kinds of conditions that Kubernetes itself writes.
@@ -331,7 +332,7 @@ fn validate_addresses(status: &Value, before: &Value, key: &str, errors: &mut Er
     let addresses: Vec<&str> = list(status, key).iter().map(|own| text(own, "ip")).collect();
     for (index, address) in addresses.iter().enumerate() {
         if !list(before, key).iter().any(|own| text(own, "ip") == *address) {
-            ip_address(address, &path.index(index), errors);
+            addresses::address(address, &path.index(index), errors);
         }
     }
     if addresses.len() < 2 {

@@ -62,7 +62,7 @@ const OLD_ANNOTATIONS: [(&str, &str); 3] = [
 ];
 
 /// Sources of volumes that are no more, in the order in which upstream looks at them.
-const OLD_SOURCES: [(&str, &str); 9] = [
+pub(in crate::kubernetes) const OLD_SOURCES: [(&str, &str); 9] = [
     ("photonPersistentDisk", "deprecated in v1.11, non-functional in v1.16+"),
     ("gitRepo", "deprecated in v1.11, and disabled by default in v1.33+"),
     ("scaleIO", "deprecated in v1.16, non-functional in v1.22+"),
@@ -74,7 +74,8 @@ const OLD_SOURCES: [(&str, &str); 9] = [
     ("rbd", "deprecated in v1.28, non-functional in v1.31+"),
 ];
 
-fn of_label(key: &str) -> Option<&'static str> {
+/// Why a label of nodes is not to be used any more, if so.
+pub(in crate::kubernetes) fn of_label(key: &str) -> Option<&'static str> {
     OLD_LABELS.iter().find(|(own, _)| *own == key).map(|(_, why)| *why)
 }
 
@@ -228,7 +229,8 @@ fn fractions(amounts: Option<&Value>, path: &Path, found: &mut Vec<String>) {
     }
 }
 
-fn of_terms(term: &Value, with_values: bool, path: &Path, found: &mut Vec<String>) {
+/// Warns of labels that are no more in a term that selects nodes, and of values that no label has.
+pub(in crate::kubernetes) fn of_terms(term: &Value, with_values: bool, path: &Path, found: &mut Vec<String>) {
     for (index, requirement) in list(term, "matchExpressions").iter().enumerate() {
         let at = path.child("matchExpressions").index(index);
         let key = text(requirement, "key");

@@ -470,20 +470,30 @@ fn why_not(asked: &str, ranges: &Ranges, is_tried: bool, is_used: impl Fn(&str) 
     is_used.then(|| "provided IP is already allocated".to_owned())
 }
 
-/// Refuses cluster IPs that a service which has none asks for and may not have.
+/// How many of its cluster IPs a changed service keeps; what it asks for beyond is to be had first.
+fn kept_addresses(service: &Value, old: &Value) -> usize {
+    let families = |service: &Value| meta::elements(service, "/spec/ipFamilies").len();
+    let has_address = meta::text(old, "/spec/clusterIPs/0") != "None";
+    match families::kind(old) {
+        // who led outside had none
+        "ExternalName" => 0,
+        _ if has_address && (families(old), families(service)) == (1, 2) => 1,
+        // others keep theirs, which is a matter of validation
+        _ => usize::MAX,
+    }
+}
+
+/// Refuses cluster IPs that a service asks for beyond those it has, and may not have.
 fn check_addresses(
     service: &Value,
     old: Option<&Value>,
     why_not: impl Fn(&str) -> Option<String>,
 ) -> Result<(), ApiError> {
-    // a service that led outside had none, and others keep theirs, which is a matter of validation
-    if old.is_some_and(|old| families::kind(old) != "ExternalName") {
-        return Ok(());
-    }
+    let kept = old.map_or(0, |old| kept_addresses(service, old));
     let asked = addresses_of(service);
     // what is no address is a matter of validation, too
     let is_address = |address: &&String| address.parse::<IpAddr>().is_ok();
-    for address in asked.iter().filter(is_address) {
+    for address in asked.iter().skip(kept).filter(is_address) {
         if let Some(why) = why_not(address) {
             let at = Path::new("spec").child("clusterIPs");
             let error = Error::invalid(&at, json!(asked), format!("failed to allocate IP {address}: {why}"));
@@ -584,6 +594,38 @@ mod tests {
             let sorted: BTreeSet<u128> = all.iter().copied().collect();
             prop_assert!(sorted.into_iter().eq(0..size));
         }
+    }
+
+    #[test]
+    fn second_addresses_are_to_be_had() {
+        let service = |kind: &str, addresses: &[&str], families: &[&str]| {
+            json!({
+                "metadata": {"name": "s"},
+                "spec": {"type": kind, "clusterIPs": addresses, "ipFamilies": families},
+            })
+        };
+        let both = service("ClusterIP", &["10.0.0.1", "fd00::1"], &["IPv4", "IPv6"]);
+        for (old, expected) in [
+            (None, vec!["10.0.0.1", "fd00::1"]),
+            (Some(service("ExternalName", &[], &[])), vec!["10.0.0.1", "fd00::1"]),
+            (Some(service("ClusterIP", &["10.0.0.1"], &["IPv4"])), vec!["fd00::1"]),
+            (Some(service("ClusterIP", &["None"], &["IPv4"])), vec![]),
+            (Some(both.clone()), vec![]),
+        ] {
+            let looked_at = std::cell::RefCell::new(Vec::new());
+            let look = |address: &str| {
+                looked_at.borrow_mut().push(address.to_owned());
+                None
+            };
+            check_addresses(&both, old.as_ref(), look).unwrap();
+            assert_eq!(looked_at.into_inner(), expected, "{old:?}");
+        }
+        let old = service("ClusterIP", &["10.0.0.1"], &["IPv4"]);
+        let refused = check_addresses(&both, Some(&old), |_| Some("no".to_owned())).unwrap_err();
+        assert_eq!(
+            refused.message(),
+            "Service \"s\" is invalid: spec.clusterIPs: Invalid value: [\"10.0.0.1\",\"fd00::1\"]: failed to allocate IP fd00::1: no"
+        );
     }
 
     #[test]

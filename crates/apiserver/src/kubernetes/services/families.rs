@@ -162,12 +162,30 @@ pub(super) fn validate(spec: &Map<String, Value>, known: &[String]) -> ErrorList
     errors
 }
 
+/// Whether a service prefers both families, and nothing changes in that: then it does not get more or less because the cluster has another number of them.
+fn prefers_both_as_before(spec: &Map<String, Value>, old: &Map<String, Value>) -> bool {
+    const PREFERS: &str = "PreferDualStack";
+    let has_address = matches!(text_of(spec, "type"), "ClusterIP" | "NodePort" | "LoadBalancer");
+    let same = |key: &str| text_of(spec, key) == text_of(old, key);
+    let same_list = |key: &str| texts(spec, key) == texts(old, key);
+    has_address
+        && same("type")
+        && text_of(spec, "ipFamilyPolicy") == PREFERS
+        && matches!(text_of(old, "ipFamilyPolicy"), "" | PREFERS)
+        && same("clusterIP")
+        && same_list("clusterIPs")
+        && same_list("ipFamilies")
+}
+
 /// Chooses policy and families for a cluster that has addresses of `configured` ones, the first of which is the default.
 ///
 /// # Errors
 /// What was asked for contradicts itself, or the cluster.
 pub(super) fn choose(spec: &mut Map<String, Value>, old: Option<&Value>, configured: &[&str]) -> Result<(), ErrorList> {
     let old = old.and_then(|old| old.get("spec")).and_then(Value::as_object);
+    if old.is_some_and(|old| prefers_both_as_before(spec, old)) {
+        return Ok(());
+    }
     let path = Path::new("spec");
     let headless = is_headless(spec);
     let selects = map(&Value::Object(spec.clone()), "selector").next().is_some();
@@ -383,6 +401,38 @@ mod tests {
             fill_stored(&mut service);
             let told = ["clusterIPs", "ipFamilies", "ipFamilyPolicy"].map(|key| service["spec"][key].clone());
             assert_eq!(json!(told), expected, "{spec}");
+        }
+    }
+
+    #[test]
+    fn who_prefers_both_families_gets_no_more_on_its_own() {
+        let spec = |policy: &str, addresses: &[&str]| {
+            json!({
+                "type": "ClusterIP",
+                "clusterIP": addresses.first(),
+                "clusterIPs": addresses,
+                "ipFamilies": ["IPv4"],
+                "ipFamilyPolicy": policy,
+            })
+        };
+        let old = spec("PreferDualStack", &["10.0.0.1"]);
+        for (new, before, expected) in [
+            (old.clone(), old.clone(), json!(["IPv4"])),
+            (
+                spec("RequireDualStack", &["10.0.0.1"]),
+                old.clone(),
+                json!(["IPv4", "IPv6"]),
+            ),
+            (old.clone(), spec("SingleStack", &["10.0.0.1"]), json!(["IPv4", "IPv6"])),
+            (
+                spec("PreferDualStack", &["10.0.0.1", "fd00::1"]),
+                old,
+                json!(["IPv4", "IPv6"]),
+            ),
+        ] {
+            let mut chosen = new.as_object().cloned().unwrap_or_default();
+            choose(&mut chosen, Some(&json!({"spec": before})), &["IPv4", "IPv6"]).unwrap();
+            assert_eq!(chosen.get("ipFamilies"), Some(&expected), "{new}");
         }
     }
 

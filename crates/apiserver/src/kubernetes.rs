@@ -24,6 +24,7 @@ mod internal;
 mod jobs;
 mod json_text;
 pub mod layout;
+mod leases;
 mod namespaces;
 mod networking;
 mod node_restriction;

@@ -12,8 +12,8 @@ use serde_json::Value;
 
 use super::{
     admission_policies, autoscaling, certificates, claims, crds, defaults, devices, drivers, endpoints, events,
-    flowcontrol, jobs, namespaces, networking, nodes, pods, policies, printers, roles, serviceaccounts, services,
-    storage, volumes, webhooks, workloads,
+    flowcontrol, jobs, leases, namespaces, networking, nodes, pods, policies, printers, roles, serviceaccounts,
+    services, storage, volumes, webhooks, workloads,
 };
 use crate::cluster::LogicalCluster;
 use crate::definition::{Companion, Context, Draft, Nameless, Strategy, Subresource};
@@ -766,7 +766,7 @@ pub(super) fn kind_of(group: &str, resource: &str) -> Kind {
         ("certificates.k8s.io", "certificatesigningrequests") => {
             certificates::kind(Kind::new(printers::rbac::certificate_signing_request))
         }
-        ("coordination.k8s.io", "leases") => leases(Kind::new(printers::core::lease)),
+        ("coordination.k8s.io", "leases") => leases::kind(Kind::new(printers::core::lease)),
         ("scheduling.k8s.io", "priorityclasses") => {
             policies::priority_classes(Kind::new(printers::core::priority_class).defaulted(defaults::priority_class))
         }
@@ -851,47 +851,6 @@ pub(super) fn subresources(group: &str, resource: &str) -> BTreeMap<&'static str
         _ => {}
     }
     map
-}
-
-/// Coordinated leader election is off, as upstream has it.
-fn drop_coordination(lease: &mut Value) {
-    if let Some(spec) = lease.get_mut("spec").and_then(Value::as_object_mut) {
-        spec.retain(|key, _| !matches!(key.as_str(), "strategy" | "preferredHolder"));
-    }
-}
-
-fn leases(mut kind: Kind) -> Kind {
-    kind.create_on_update = true;
-    kind.prepare_create = |_, lease| {
-        drop_coordination(lease);
-        Ok(())
-    };
-    kind.prepare_update = |_, lease, _| {
-        drop_coordination(lease);
-        Ok(())
-    };
-    kind.validate = |object| {
-        use gardener_apimachinery::field::{Error, Path};
-        let spec = Path::new("spec");
-        let number = |key: &str| object.at(&format!("/spec/{key}")).and_then(Value::as_i64);
-        let mut errors = Vec::new();
-        if let Some(seconds) = number("leaseDurationSeconds").filter(|seconds| *seconds <= 0) {
-            errors.push(Error::invalid(
-                &spec.child("leaseDurationSeconds"),
-                seconds,
-                "must be greater than 0",
-            ));
-        }
-        if let Some(transitions) = number("leaseTransitions").filter(|transitions| *transitions < 0) {
-            errors.push(Error::invalid(
-                &spec.child("leaseTransitions"),
-                transitions,
-                "must be greater than or equal to 0",
-            ));
-        }
-        errors
-    };
-    kind
 }
 
 #[cfg(test)]

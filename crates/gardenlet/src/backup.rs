@@ -137,16 +137,11 @@ fn queue() -> Queue<ObjectRef> {
     })
 }
 
-/// An informer of a kind of extensions' objects, started once the seed serves it: one that finds no such kind looks again only after a while.
-/// None if gardenlet stops before.
+/// An informer of a kind of extensions' objects, started once the seed serves it. None if gardenlet stops before.
 async fn extension_informer<K: ExtensionObject>(config: &Config, stop: &CancellationToken) -> Option<Informer<K>> {
     let definition = format!("{}.{}", K::plural(&()), K::group(&()));
-    let served = async {
-        while let Err(error) = system::until_established(&config.seed, &definition).await {
-            tracing::debug!(%error, "the seed does not have the kind yet");
-        }
-    };
-    stop.run_until_cancelled(served).await?;
+    stop.run_until_cancelled(system::until_served(&config.seed, &definition))
+        .await?;
     Some(Informer::start(
         Api::all(config.seed.clone()),
         watcher::Config::default(),

@@ -4,11 +4,13 @@
 //! filled in. One with template expressions cannot be rendered here, and the installation tells so.
 
 mod chart;
+mod required;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt;
 use gardener_apis::constants::{GARDEN_NAMESPACE, finalizer};
 use gardener_apis::core::v1::ControllerDeployment;
 use gardener_apis::core::v1beta1::{Condition, ControllerInstallation, ControllerRegistration, Seed};
@@ -26,30 +28,41 @@ use crate::failed::Failed;
 use crate::managed_resource::{self, Content};
 use crate::{apply, health};
 
-/// Runs the controller until `stop`.
-pub(crate) async fn run(config: Config, resources: Informer<ManagedResource>, stop: CancellationToken) {
-    let queue: Queue<ObjectRef> = Queue::with_limit(RateLimit {
+/// Keys of installations that failed wait from 200 ms to two minutes.
+fn queue() -> Queue<ObjectRef> {
+    Queue::with_limit(RateLimit {
         base: Duration::from_millis(200),
         max: Duration::from_secs(120),
-    });
+    })
+}
+
+/// Whether somebody wants something else of an installation.
+fn is_news(change: &Change<ControllerInstallation>) -> bool {
+    match change {
+        Change::Applied { old: Some(old), new } => {
+            old.spec != new.spec || old.metadata.deletion_timestamp != new.metadata.deletion_timestamp
+        }
+        _ => true,
+    }
+}
+
+fn is_of(installation: &ControllerInstallation, seed: &str) -> bool {
+    let own = installation.spec.seed_ref.as_ref();
+    own.and_then(|own| own.name.as_deref()) == Some(seed)
+}
+
+/// Runs the controllers until `stop`.
+pub(crate) async fn run(config: Config, resources: Informer<ManagedResource>, stop: CancellationToken) {
+    let queue = queue();
     let installations: Informer<ControllerInstallation> = Informer::start(
         Api::all(config.garden.clone()),
         kube::runtime::watcher::Config::default().fields(&format!("spec.seedRef.name={}", config.seed_name)),
         &stop,
     );
     let seed = config.seed_name.clone();
-    let is_ours = move |one: &ControllerInstallation| {
-        one.spec.seed_ref.as_ref().and_then(|seed| seed.name.as_deref()) == Some(seed.as_str())
-    };
-    let is_news = |change: &Change<ControllerInstallation>| match change {
-        Change::Applied { old: Some(old), new } => {
-            old.spec != new.spec || old.metadata.deletion_timestamp != new.metadata.deletion_timestamp
-        }
-        _ => true,
-    };
     installations.feed_if(
         &queue,
-        move |change| is_news(change) && is_ours(change.object()),
+        move |change| is_news(change) && is_of(change.object(), &seed),
         |one| [ObjectRef::of(one)],
     );
     // How an extension does is seen at its ManagedResource, which is named after the installation.
@@ -58,13 +71,13 @@ pub(crate) async fn run(config: Config, resources: Informer<ManagedResource>, st
         |change| change.object().namespace().as_deref() == Some(GARDEN_NAMESPACE),
         |one| [ObjectRef::cluster_scoped(one.name_any())],
     );
+    let requiring = required::run(config.clone(), installations, stop.clone()).boxed();
     let config = Arc::new(config);
-    Controller::new("controllerinstallation", 10, queue)
-        .run(stop, move |key| {
-            let config = Arc::clone(&config);
-            async move { reconcile(&config, &key).await }
-        })
-        .await;
+    let installing = Controller::new("controllerinstallation", 10, queue).run(stop, move |key| {
+        let config = Arc::clone(&config);
+        async move { reconcile(&config, &key).await }
+    });
+    tokio::join!(requiring, installing);
 }
 
 /// The namespace of an installation [EXT-104].
@@ -93,8 +106,7 @@ async fn reconcile(config: &Config, key: &ObjectRef) -> Result<Action, Failed> {
     let Some(installation) = api.read_opt(&key.name).await? else {
         return Ok(Action::Done);
     };
-    let seed_name = installation.spec.seed_ref.as_ref().and_then(|seed| seed.name.clone());
-    if seed_name.as_deref() != Some(config.seed_name.as_str()) {
+    if !is_of(&installation, &config.seed_name) {
         return Ok(Action::Done);
     }
     if installation.metadata.deletion_timestamp.is_some() {

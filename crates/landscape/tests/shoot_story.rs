@@ -9,7 +9,7 @@ mod versions;
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures::{StreamExt, TryStreamExt};
-use gardener_apis::core::v1beta1::{BackupEntry, Shoot};
+use gardener_apis::core::v1beta1::{BackupEntry, ControllerInstallation, Shoot};
 use gardener_apis::machine::v1alpha1::Machine;
 use gardener_landscape::apply::Manifest;
 use gardener_landscape::manifests;
@@ -268,6 +268,22 @@ impl Story {
         panic!("the watch ended");
     }
 
+    /// Waits until the installation of the shoot's extension tells whether it is required for its nodes [EXT-107].
+    async fn is_required_for_workers(&self, required: bool) {
+        let installations: Api<ControllerInstallation> = Api::all(self.landscape.garden());
+        let look = || async {
+            let all = installations.list(&ListParams::default()).await.unwrap();
+            let conditions = all.iter().flat_map(|one| &one.status.conditions);
+            let told: Vec<_> = conditions.filter(|condition| condition.r#type == "Required").collect();
+            let is_told = told.iter().any(|condition| condition.message.contains("Worker/local"));
+            match !told.is_empty() && is_told == required {
+                true => Ok(()),
+                false => Err(format!("{told:#?}")),
+            }
+        };
+        self.landscape.until("told what is required", look).await;
+    }
+
     async fn wake_up(&self) {
         self.patch(json!({"spec": {"hibernation": {"enabled": false}}})).await;
         self.settled("awake", "Reconcile").await;
@@ -348,8 +364,10 @@ async fn a_shoot_is_created_hibernated_woken_up_and_deleted() {
 #[tokio::test(start_paused = true)]
 async fn a_hibernated_shoot_is_deleted() {
     let story = Story::begin(1).await;
+    story.is_required_for_workers(true).await;
     story.hibernate().await;
     story.delete().await;
+    story.is_required_for_workers(false).await;
     story.landscape.stop().await;
 }
 

@@ -354,6 +354,26 @@ fn installed_and_required(installations: &[ControllerInstallation]) -> impl Iter
     found.filter_map(|own| own.spec.registration_ref.name.clone())
 }
 
+/// What of a registration is still in a seed [EXT-107], as `Kind/type`. `has` tells whether there is an object of a kind and type, and none while the
+/// kind was not listed yet. None if what is there does not say it yet.
+pub fn still_required(
+    registration: &ControllerRegistration,
+    has: impl Fn(&str, &str) -> Option<bool>,
+) -> Option<Vec<String>> {
+    let mut still = BTreeSet::new();
+    let mut are_all_known = true;
+    for own in &registration.spec.resources {
+        match has(&own.kind, &own.r#type) {
+            Some(true) => {
+                still.insert(format!("{}/{}", own.kind, own.r#type));
+            }
+            Some(false) => {}
+            None => are_all_known = false,
+        }
+    }
+    (are_all_known || !still.is_empty()).then(|| still.into_iter().collect())
+}
+
 /// Names of the registrations that are wanted on a seed.
 ///
 /// # Errors
@@ -403,6 +423,23 @@ mod tests {
             })
             .collect();
         registration
+    }
+
+    #[test]
+    fn ext_107_required_is_what_is_there() {
+        let own = registration("a", &[("Worker", "a"), ("Network", "b"), ("Bastion", "a")], "OnDemand");
+        let told = |worker, network, bastion| {
+            still_required(&own, |kind, _| match kind {
+                "Worker" => worker,
+                "Network" => network,
+                _ => bastion,
+            })
+        };
+        let (yes, no) = (Some(true), Some(false));
+        assert_eq!(told(yes, yes, no).unwrap(), ["Network/b", "Worker/a"]);
+        assert_eq!(told(no, no, no).unwrap(), [""; 0]);
+        assert_eq!(told(no, None, no), None, "who was not listed may be there");
+        assert_eq!(told(yes, None, no).unwrap(), ["Worker/a"]);
     }
 
     fn seed() -> Seed {

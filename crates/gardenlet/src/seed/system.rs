@@ -58,7 +58,7 @@ const ESTABLISHED_WITHIN: Duration = Duration::from_secs(60);
 ///
 /// # Errors
 /// It does not within a minute.
-pub(crate) async fn until_established(cluster: &Client, name: &str) -> Result<(), Failed> {
+async fn until_established(cluster: &Client, name: &str) -> Result<(), Failed> {
     let api: Api<CustomResourceDefinition> = Api::all(cluster.clone());
     let established = |found: Option<&CustomResourceDefinition>| {
         let conditions = found.and_then(|one| one.status.as_ref()?.conditions.as_deref());
@@ -73,6 +73,13 @@ pub(crate) async fn until_established(cluster: &Client, name: &str) -> Result<()
     };
     let waited = wait_for(&api, name, patience, established).await;
     waited.map_err(|error| Failed::Because(error.to_string()))
+}
+
+/// Waits until a cluster serves a definition's kind, however long that takes: an informer that finds no such kind looks again only after a while.
+pub(crate) async fn until_served(cluster: &Client, definition: &str) {
+    while let Err(error) = until_established(cluster, definition).await {
+        tracing::debug!(%error, "the cluster does not have the kind yet");
+    }
 }
 
 async fn install_definitions(config: &Config) -> Result<(), Failed> {

@@ -16,7 +16,7 @@ use gardener_controller::apply::{self as patching, ApplyError, Writable};
 use gardener_controller::events::{Recorder, Severity};
 use gardener_controller::informer::Watched;
 use gardener_controller::reference::object_reference;
-use gardener_controller::{Action, Change, Informer, ObjectRef, Queue, RateLimit, Read, operation};
+use gardener_controller::{Action, Change, Informer, ObjectRef, Queue, Read, operation};
 use gardener_rules::backups::{self, Decision, Found, FoundObject, FoundSecret, Kind, State};
 use gardener_rules::operation::{OperationType, SUCCEEDED, last_operation};
 use k8s_openapi::api::core::v1::{ObjectReference, Secret, SecretReference};
@@ -127,14 +127,6 @@ fn is_same(one: &LastOperation, other: &LastOperation) -> bool {
         last_update_time,
         ..one.clone()
     } == *other
-}
-
-/// Keys of backups that failed wait from 200 ms to two minutes.
-fn queue() -> Queue<ObjectRef> {
-    Queue::with_limit(RateLimit {
-        base: Duration::from_millis(200),
-        max: Duration::from_secs(120),
-    })
 }
 
 /// An informer of a kind of extensions' objects, started once the seed serves it. None if gardenlet stops before.

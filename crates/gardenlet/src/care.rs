@@ -154,13 +154,7 @@ async fn reconcile(config: &Config, key: &ObjectRef) -> Result<Action, Failed> {
     let is_fine = news.iter().all(|one| one.status == status::TRUE);
     pardon(&shoot, &mut news, &now);
     pardon(&shoot, &mut restrictions, &now);
-    patching::patch_status(&api, &garden, |shoot| {
-        let list = std::mem::take(&mut shoot.status.conditions);
-        shoot.status.conditions = conditions::build(list, news.clone(), &ALL);
-        let list = std::mem::take(&mut shoot.status.constraints);
-        shoot.status.constraints = conditions::build(list, restrictions.clone(), &ALL_CONSTRAINTS);
-    })
-    .await?;
+    tell(&api, &garden, &news, &restrictions).await?;
     let period = config.settings.shoot_care.sync_period;
     let last = shoot.status.last_operation.as_ref();
     let next = next_look(is_fine, last, config.clock.now(), period);
@@ -190,16 +184,20 @@ async fn not_checked(api: &Api<Shoot>, shoot: &Shoot, now: &Time) -> Result<(), 
     let why = "Precondition failed: operation could not be initialized";
     let unknown = |old: &[Condition], kinds: &[&str]| -> Vec<Condition> {
         let all = kinds.iter().map(|kind| conditions::get_or_init(old, kind, now));
-        all.map(|before| conditions::with(&before, status::UNKNOWN, "ConditionCheckError", why, now))
-            .collect()
+        all.map(|before| conditions::unknown_error(&before, why, now)).collect()
     };
     let news = unknown(&shoot.status.conditions, &kinds(shoot));
     let restrictions = unknown(&shoot.status.constraints, &ALL_CONSTRAINTS);
+    tell(api, shoot, &news, &restrictions).await
+}
+
+/// Writes what was found into a shoot's status.
+async fn tell(api: &Api<Shoot>, shoot: &Shoot, news: &[Condition], restrictions: &[Condition]) -> Result<(), Failed> {
     patching::patch_status(api, shoot, |shoot| {
         let list = std::mem::take(&mut shoot.status.conditions);
-        shoot.status.conditions = conditions::build(list, news.clone(), &ALL);
+        shoot.status.conditions = conditions::build(list, news.to_vec(), &ALL);
         let list = std::mem::take(&mut shoot.status.constraints);
-        shoot.status.constraints = conditions::build(list, restrictions.clone(), &ALL_CONSTRAINTS);
+        shoot.status.constraints = conditions::build(list, restrictions.to_vec(), &ALL_CONSTRAINTS);
     })
     .await?;
     Ok(())

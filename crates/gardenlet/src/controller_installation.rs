@@ -17,24 +17,16 @@ use gardener_apis::core::v1beta1::{Condition, ControllerInstallation, Controller
 use gardener_apis::resources::v1alpha1::ManagedResource;
 use gardener_controller::apply as patching;
 use gardener_controller::conditions::{self, status};
-use gardener_controller::{Action, Change, Controller, Informer, ObjectRef, Queue, RateLimit, Read};
+use gardener_controller::{Action, Change, Controller, Informer, ObjectRef, Read};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::Config;
-use crate::failed::Failed;
+use crate::failed::{self, Failed};
 use crate::managed_resource::{self, Content};
 use crate::{apply, health};
-
-/// Keys of installations that failed wait from 200 ms to two minutes.
-fn queue() -> Queue<ObjectRef> {
-    Queue::with_limit(RateLimit {
-        base: Duration::from_millis(200),
-        max: Duration::from_secs(120),
-    })
-}
 
 /// Whether somebody wants something else of an installation.
 fn is_news(change: &Change<ControllerInstallation>) -> bool {
@@ -53,7 +45,7 @@ fn is_of(installation: &ControllerInstallation, seed: &str) -> bool {
 
 /// Runs the controllers until `stop`.
 pub(crate) async fn run(config: Config, resources: Informer<ManagedResource>, stop: CancellationToken) {
-    let queue = queue();
+    let queue = failed::queue();
     let installations: Informer<ControllerInstallation> = Informer::start(
         Api::all(config.garden.clone()),
         kube::runtime::watcher::Config::default().fields(&format!("spec.seedRef.name={}", config.seed_name)),

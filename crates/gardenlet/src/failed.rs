@@ -1,6 +1,10 @@
 //! Why gardenlet's controllers of seeds, shoots and installations could not do their work. What of it becomes a status is theirs.
+//! And when what failed is tried again.
+
+use std::time::Duration;
 
 use gardener_controller::apply::ApplyError;
+use gardener_controller::{ObjectRef, Queue, RateLimit};
 use gardener_flow::TaskError;
 
 use crate::apply::ManifestError;
@@ -26,4 +30,12 @@ impl From<TaskError> for Failed {
     fn from(error: TaskError) -> Self {
         Self::Task(error)
     }
+}
+
+/// A queue whose keys, where they failed, wait from 200 ms to two minutes: of backups and installations.
+pub(crate) fn queue() -> Queue<ObjectRef> {
+    Queue::with_limit(RateLimit {
+        base: Duration::from_millis(200),
+        max: Duration::from_secs(120),
+    })
 }

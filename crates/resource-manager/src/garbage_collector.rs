@@ -6,7 +6,7 @@ use std::time::Duration;
 use gardener_controller::api_error;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use kube::api::{ApiResource, DeleteParams, DynamicObject, ListParams, Preconditions};
-use kube::core::PartialObjectMeta;
+use kube::core::{GroupVersionKind, PartialObjectMeta};
 use kube::{Api, Client, ResourceExt};
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
@@ -67,16 +67,7 @@ fn is_old(object: &Found, now: Timestamp) -> bool {
 }
 
 fn api(client: &Client, (group, version, kind, plural): Kind, namespace: Option<&str>) -> Api<DynamicObject> {
-    let resource = ApiResource {
-        group: group.to_owned(),
-        version: version.to_owned(),
-        api_version: match group {
-            "" => version.to_owned(),
-            group => format!("{group}/{version}"),
-        },
-        kind: kind.to_owned(),
-        plural: plural.to_owned(),
-    };
+    let resource = ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, version, kind), plural);
     match namespace {
         Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
         None => Api::all_with(client.clone(), &resource),

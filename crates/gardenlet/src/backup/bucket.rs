@@ -13,9 +13,10 @@ use kube::runtime::watcher;
 use kube::{Api, Resource, ResourceExt};
 use tokio_util::sync::CancellationToken;
 
-use super::{Backup, Failed, Keeper, extension_informer, feed, feed_told, queue};
+use super::{Backup, Failed, Keeper, extension_informer, feed, feed_told};
 use crate::Config;
 use crate::extension::ExtensionObject;
+use crate::failed;
 
 /// Tells the extension where to put the Secret that it generates.
 const GENERATED_SECRET_NAMESPACE: &str = "backupbucket.extensions.gardener.cloud/generated-secret-namespace";
@@ -26,7 +27,7 @@ const CONCURRENT_SYNCS: usize = 20;
 
 /// Runs the controller until `stop`.
 pub(crate) async fn run(config: Config, stop: CancellationToken) {
-    let queue = queue();
+    let queue = failed::queue();
     let buckets: Informer<BackupBucket> =
         Informer::start(Api::all(config.garden.clone()), watcher::Config::default(), &stop);
     let seed = config.seed_name.clone();

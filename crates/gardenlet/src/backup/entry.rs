@@ -15,9 +15,10 @@ use kube::runtime::watcher;
 use kube::{Api, ResourceExt};
 use tokio_util::sync::CancellationToken;
 
-use super::{Backup, Failed, Keeper, extension_informer, failure, feed, feed_told, queue};
+use super::{Backup, Failed, Keeper, extension_informer, failure, feed, feed_told};
 use crate::Config;
 use crate::extension::ExtensionObject;
+use crate::failed;
 
 /// Names of the informer's indexes of entries.
 mod index {
@@ -30,7 +31,7 @@ const CONCURRENT_SYNCS: usize = 20;
 
 /// Runs the controller until `stop`.
 pub(crate) async fn run(config: Config, stop: CancellationToken) {
-    let queue = queue();
+    let queue = failed::queue();
     let entries: Informer<BackupEntry> =
         Informer::start(Api::all(config.garden.clone()), watcher::Config::default(), &stop);
     entries.add_index(index::NAME, |entry| vec![entry.name_any()]);

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use futures::future::join_all;
-use gardener_apis::core::v1beta1::{ControllerInstallation, ControllerRegistration};
+use gardener_apis::core::v1beta1::{ControllerInstallation, ControllerRegistration, EXTENSION_KINDS};
 use gardener_controller::{Action, Change, Controller, Informer, ObjectRef, Queue, Read};
 use gardener_rules::registrations::{self, KindType};
 use kube::Api;
@@ -18,26 +18,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::{tell, told};
 use crate::Config;
-use crate::failed::Failed;
+use crate::failed::{self, Failed};
 use crate::seed::system::until_served;
 
 const GROUP: &str = "extensions.gardener.cloud";
-
-/// The kinds of objects that extensions look after.
-const KINDS: [&str; 12] = [
-    "BackupBucket",
-    "BackupEntry",
-    "Bastion",
-    "ContainerRuntime",
-    "ControlPlane",
-    "DNSRecord",
-    "Extension",
-    "Infrastructure",
-    "Network",
-    "OperatingSystemConfig",
-    "SelfHostedShootExposure",
-    "Worker",
-];
 
 /// What counts of an object: who looks after it. There are many, and most of each is of no interest here.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -102,10 +86,10 @@ impl Seen {
 
 /// Runs the controller until `stop`.
 pub(super) async fn run(config: Config, installations: Informer<ControllerInstallation>, stop: CancellationToken) {
-    let queue: Queue<ObjectRef> = super::queue();
+    let queue: Queue<ObjectRef> = failed::queue();
     let seen = Arc::new(Mutex::new(Seen::default()));
     installations.feed_if(&queue, super::is_news, |one| [ObjectRef::of(one)]);
-    let following = join_all(KINDS.iter().map(|kind| {
+    let following = join_all(EXTENSION_KINDS.iter().map(|kind| {
         let (all, queue) = (installations.clone(), queue.clone());
         let look = move || all.list().iter().for_each(|one| queue.add(ObjectRef::of(&**one)));
         follow(&config, kind, Arc::clone(&seen), stop.clone(), look)

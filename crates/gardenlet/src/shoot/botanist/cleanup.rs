@@ -9,7 +9,7 @@ use gardener_rules::shoot_cleanup::{self, Act, Kind, Left, Manner, Step};
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::jiff::Timestamp;
 use kube::api::{ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
-use kube::core::PartialObjectMeta;
+use kube::core::{GroupVersionKind, PartialObjectMeta};
 use kube::{Api, Client, ResourceExt};
 use serde_json::{Value, json};
 
@@ -21,16 +21,8 @@ type Found = PartialObjectMeta<DynamicObject>;
 const SKIP: &str = "shoot.gardener.cloud/skip-cleanup";
 
 fn resource(kind: &Kind) -> ApiResource {
-    ApiResource {
-        group: kind.group.to_owned(),
-        version: kind.version.to_owned(),
-        api_version: match kind.group {
-            "" => kind.version.to_owned(),
-            group => format!("{group}/{}", kind.version),
-        },
-        kind: kind.kind.to_owned(),
-        plural: kind.plural.to_owned(),
-    }
+    let named = GroupVersionKind::gvk(kind.group, kind.version, kind.kind);
+    ApiResource::from_gvk_with_plural(&named, kind.plural)
 }
 
 /// Something that trying again does not mend.

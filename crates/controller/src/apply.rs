@@ -51,9 +51,10 @@ impl ApplyError {
     }
 }
 
-/// Whether the API said that the object is not there.
+/// Whether the API said that the object is not there, or that there is no such API: that is told without a `Status`,
+/// so that the code alone counts.
 pub fn is_not_found(error: &kube::Error) -> bool {
-    matches!(error, kube::Error::Api(status) if status.is_not_found())
+    matches!(error, kube::Error::Api(status) if status.code == 404)
 }
 
 /// What a write did.

@@ -80,6 +80,7 @@ pub fn default_kubeconfig() -> PathBuf {
 /// Runs the command.
 pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
     let for_people = arguments.output != Output::Json;
+    let wanted = wanted(&arguments)?;
     let data_dir = arguments.data_dir.clone().unwrap_or_else(default_data_dir);
     let storage = if arguments.memory {
         Storage::Memory
@@ -123,7 +124,7 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
         kubeconfig_path.display()
     ));
     let outcome = tokio::select! {
-        outcome = work(&arguments, &landscape, &mut progress) => outcome,
+        outcome = work(&arguments, &wanted, &landscape, &mut progress) => outcome,
         signal = stop_signal() => signal.map(|()| false),
     };
     match outcome {
@@ -146,11 +147,9 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Sets the landscape up and waits until what was applied is ready.
-async fn work(arguments: &Arguments, landscape: &Landscape, progress: &mut Progress) -> anyhow::Result<bool> {
-    landscape.run().await?;
-    progress.note("components: running");
-    let client = landscape.garden_client();
+/// What is applied when the landscape runs: the first shoot, unless it is not wanted, and what the arguments name.
+/// Read before anything starts, so that a wrong path is told at once.
+fn wanted(arguments: &Arguments) -> anyhow::Result<Vec<apply::Manifest>> {
     let mut wanted = Vec::new();
     if !arguments.no_shoot {
         wanted.push(manifests::shoot());
@@ -161,9 +160,22 @@ async fn work(arguments: &Arguments, landscape: &Landscape, progress: &mut Progr
         }
         wanted.extend(apply::read(path)?);
     }
+    Ok(wanted)
+}
+
+/// Sets the landscape up and waits until what was applied is ready.
+async fn work(
+    arguments: &Arguments,
+    wanted: &[apply::Manifest],
+    landscape: &Landscape,
+    progress: &mut Progress,
+) -> anyhow::Result<bool> {
+    landscape.run().await?;
+    progress.note("components: running");
+    let client = landscape.garden_client();
     apply_all(&client, &manifests::landscape(arguments.seeds), progress).await?;
     progress.watch_seeds(&client).await?;
-    apply_all(&client, &wanted, progress).await?;
+    apply_all(&client, wanted, progress).await?;
     progress.watch(&client).await?;
     Ok(true)
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use gardener_controller::api_error;
+use gardener_controller::apply::is_not_found;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use kube::api::{ApiResource, DeleteParams, DynamicObject, ListParams, Preconditions};
 use kube::core::{GroupVersionKind, PartialObjectMeta};
@@ -78,7 +79,7 @@ fn api(client: &Client, (group, version, kind, plural): Kind, namespace: Option<
 async fn list(client: &Client, kind: Kind, params: &ListParams) -> Result<Vec<Found>, kube::Error> {
     match api(client, kind, None).list_metadata(params).await {
         Ok(list) => Ok(list.items),
-        Err(kube::Error::Api(status)) if status.code == 404 => Ok(Vec::new()),
+        Err(error) if is_not_found(&error) => Ok(Vec::new()),
         Err(error) => Err(error),
     }
 }

@@ -2,7 +2,7 @@
 //! `rules::shoot_cleanup`. Each step is one attempt: the flow tries it again.
 
 use gardener_controller::Read;
-use gardener_controller::apply::patch;
+use gardener_controller::apply::{is_not_found, patch};
 use gardener_controller::error_codes;
 use gardener_flow::TaskError;
 use gardener_rules::shoot_cleanup::{self, Act, Kind, Left, Manner, Step};
@@ -29,11 +29,6 @@ fn resource(kind: &Kind) -> ApiResource {
 fn broken(kind: &Kind, why: &kube::Error) -> TaskError {
     let why = gardener_controller::api_error(why);
     TaskError::new(format!("failed to clean up resources with kind {}: {why}", kind.kind)).severe()
-}
-
-/// Whether there is no such object, or no such API: that is told without a `Status`.
-fn is_not_found(error: &kube::Error) -> bool {
-    matches!(error, kube::Error::Api(status) if status.code == 404)
 }
 
 /// What went meanwhile is as good as deleted.

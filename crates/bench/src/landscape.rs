@@ -25,6 +25,9 @@ pub async fn prepared(client: &Client) -> anyhow::Result<()> {
     .await
 }
 
+/// How long a look may take: without this bound an answer that never comes would not be told.
+const LONGEST_LOOK: Duration = Duration::from_secs(30);
+
 /// Looks again and again until `holds`. Failed looks are looked at again.
 pub async fn until(
     what: &str,
@@ -33,7 +36,9 @@ pub async fn until(
 ) -> anyhow::Result<()> {
     let deadline = Instant::now() + patience;
     loop {
-        let outcome = holds().await;
+        let outcome = tokio::time::timeout(LONGEST_LOOK, holds())
+            .await
+            .unwrap_or_else(|_| bail!("a look was not answered within {} s", LONGEST_LOOK.as_secs()));
         if let Ok(true) = outcome {
             return Ok(());
         }

@@ -2,6 +2,8 @@
 //!
 //! Every function returns what is wrong as texts; an empty list means that the value is fine.
 
+use crate::field::{Error, Path};
+
 /// What must hold of a DNS-1123 label: `[a-z0-9]([-a-z0-9]*[a-z0-9])?`, at most 63 bytes.
 const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
 const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
@@ -96,6 +98,25 @@ pub fn dns1035_label(text: &str) -> Vec<String> {
 /// Checks a DNS-1123 subdomain, such as the name of most objects.
 pub fn dns_subdomain(text: &str) -> Vec<String> {
     subdomain(text, too_long)
+}
+
+/// What is wrong with a domain name of at least two labels, which may end with a dot; the first finding alone, as upstream
+/// tells it: an empty name is `Required`, and a finding of a label shows the label.
+pub fn fully_qualified_domain_name(name: &str, path: &Path) -> Option<Error> {
+    if name.is_empty() {
+        return Some(Error::required(path, ""));
+    }
+    let name = name.strip_suffix('.').unwrap_or(name);
+    let invalid =
+        |part: &str, wrong: Vec<String>| (!wrong.is_empty()).then(|| Error::invalid(path, part, wrong.join(",")));
+    if let Some(error) = invalid(name, dns_subdomain(name)) {
+        return Some(error);
+    }
+    if !name.contains('.') {
+        let why = "should be a domain with at least two segments separated by dots";
+        return Some(Error::invalid(path, name, why));
+    }
+    name.split('.').find_map(|label| invalid(label, dns_label(label)))
 }
 
 /// As [`dns_subdomain`], in the words of kinds whose names are checked by what their Go types declare.

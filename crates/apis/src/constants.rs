@@ -12,6 +12,8 @@ pub const SEED_NAMESPACE_PREFIX: &str = "seed-";
 pub const PROJECT_NAMESPACE_PREFIX: &str = "garden-";
 /// The scheduler's name.
 pub const DEFAULT_SCHEDULER_NAME: &str = "default-scheduler";
+/// The processors that machines may have.
+pub const ARCHITECTURES: [&str; 2] = ["amd64", "arm64"];
 
 /// Finalizers, [GAPI-50].
 pub mod finalizer {

@@ -1,5 +1,7 @@
 //! Checks that several kinds share. Each returns findings in the order in which they were made.
 
+pub mod extension_object;
+mod ranges;
 mod requested_changes;
 
 use gardener_apimachinery::type_meta::is_no_group_version;
@@ -19,6 +21,7 @@ use gardener_apimachinery::{meta, names};
 
 use crate::core::v1beta1::{SeedSelector, Toleration};
 
+pub use ranges::{Range, overlapping};
 pub use requested_changes::requested_changes;
 
 /// What Kubernetes says about negative numbers.

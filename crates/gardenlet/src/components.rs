@@ -26,6 +26,16 @@ use gardener_apis::core::v1beta1::{Seed, Shoot};
 /// The names of the Secrets that the secrets manager made, by configuration; bundles have the suffix `-bundle`.
 pub type SecretNames = BTreeMap<String, String>;
 
+/// The names under which a Service is reached.
+pub(crate) fn service_names(name: &str, namespace: &str) -> Vec<String> {
+    vec![
+        name.to_owned(),
+        format!("{name}.{namespace}"),
+        format!("{name}.{namespace}.svc"),
+        format!("{name}.{namespace}.svc.cluster.local"),
+    ]
+}
+
 /// What the components of one control plane are rendered from.
 #[derive(Clone, Debug)]
 pub struct Cluster<'a> {

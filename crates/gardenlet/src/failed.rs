@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use gardener_controller::apply::ApplyError;
+use gardener_controller::secrets::ManagerError;
 use gardener_controller::{ObjectRef, Queue, RateLimit};
 use gardener_flow::TaskError;
 
@@ -20,6 +21,8 @@ pub(crate) enum Failed {
     Manifest(#[from] ManifestError),
     #[error("{0}")]
     Task(TaskError),
+    #[error(transparent)]
+    Secret(#[from] ManagerError),
     /// What else there is to say.
     #[error("{0}")]
     Because(String),

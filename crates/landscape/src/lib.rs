@@ -16,6 +16,7 @@ pub mod manifests;
 pub mod programs;
 pub mod registration;
 mod seeds;
+pub mod services;
 pub mod storage;
 pub mod token_tracking;
 

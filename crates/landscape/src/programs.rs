@@ -25,6 +25,7 @@ use k8s_openapi::api::core::v1::Pod;
 use parking_lot::Mutex;
 
 use crate::embedded::EmbeddedKubernetes;
+use crate::services::Services;
 
 pub use etcd::{Etcd, MAIN_CLAIM};
 pub use etcd_druid::EtcdDruid;
@@ -52,6 +53,8 @@ pub struct Surroundings {
     pub controller_configs: ControllerConfigs,
     /// The kubelets that run the programs, for machines to be nodes; set as soon as they are there.
     pub kubelets: Arc<OnceLock<Kubelets>>,
+    /// The programs behind Services.
+    pub services: Services,
 }
 
 /// What the controllers of clusters are set up with, by the cluster's name. Clones share it.

@@ -23,6 +23,7 @@ use crate::garden::{GARDEN, VERSION};
 use crate::identity::Identity;
 use crate::landscape::{Landscape, LandscapeError, seed_cluster, seed_host, seed_kubeconfig_secret};
 use crate::programs::{ControllerConfig, ControllerConfigs, Surroundings};
+use crate::services::Services;
 
 /// What a simulated node of a seed offers: enough for the control planes of a thousand shoots.
 const CAPACITY: [(&str, &str); 4] = [
@@ -56,6 +57,7 @@ impl Landscape {
             participants: participants.clone(),
             controller_configs: controller_configs.clone(),
             kubelets: Arc::default(),
+            services: Services::default(),
         };
         let mut config = gardener_cluster::Config::new(self.server.clone(), participants);
         let roots = controller_configs.clone();
@@ -90,7 +92,10 @@ impl Landscape {
         let cluster = seed_cluster(seed);
         let identity = Identity::of(&self.shared, &cluster).await?;
         let settings = identity.authentication(&format!("https://{}", seed_host(seed)));
-        self.kubernetes.open(&self.server, &cluster, VERSION, settings).await?;
+        let opened = self.kubernetes.open(&self.server, &cluster, VERSION, settings).await?;
+        opened
+            .webhooks()
+            .use_transport(Arc::new(embedded.surroundings.services.clone()));
         if self.options.entry.is_some() {
             self.entrances
                 .set(&seed_host(seed), identity.entrance(&[&seed_host(seed)], &[])?);

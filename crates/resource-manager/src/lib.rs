@@ -1,5 +1,6 @@
 //! gardener-resource-manager: keeps objects in a target cluster as `ManagedResource`s in a source cluster say, tells how healthy they are, and
-//! keeps tokens for service accounts of the target, and removes what nothing names any more. In shoots it approves the certificates of nodes and opens nodes whose critical components run.
+//! keeps tokens for service accounts of the target, and removes what nothing names any more. In shoots it approves the certificates of nodes and opens nodes whose critical components run. In seeds it
+//! judges extension objects ([`webhooks`]).
 //!
 //! Source and target are clients; which clusters they lead to is not known here. Decisions are in [`source`], [`merge`], [`order`] and `rules`
 //! (`health`, `csr_approval`, `critical_components`); the controllers gather, decide and apply.
@@ -17,6 +18,7 @@ pub mod order;
 pub mod source;
 mod target;
 mod token_requestor;
+pub mod webhooks;
 
 use std::time::Duration;
 

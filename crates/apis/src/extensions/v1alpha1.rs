@@ -12,6 +12,7 @@ mod infrastructure;
 mod network;
 mod operating_system_config;
 mod self_hosted_shoot_exposure;
+mod validation;
 mod worker;
 
 pub use backup_bucket::*;

@@ -3,36 +3,12 @@
 use std::net::IpAddr;
 
 use gardener_apimachinery::field::{Error, ErrorList, Path};
+use gardener_apimachinery::ip::NO_ADDRESS;
+pub(super) use gardener_apimachinery::ip::lenient;
 
-const NO_ADDRESS: &str = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
 /// Why an address is no host.
 pub(super) const NO_NAME: &str = "must be a DNS name, not an IP address";
 const NO_RANGE: &str = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
-
-/// A text as an address, where numbers may begin with zeros.
-pub(super) fn lenient(text: &str) -> Option<IpAddr> {
-    if let Ok(address) = text.parse() {
-        return Some(address);
-    }
-    // the last part of an IPv6 address may be one of IPv4
-    let (head, tail) = match text.rfind(':') {
-        Some(at) => text.split_at(at + 1),
-        None => ("", text),
-    };
-    let parts: Vec<&str> = tail.split('.').collect();
-    let is_number = |part: &&str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
-    if parts.len() != 4 || !parts.iter().all(is_number) {
-        return None;
-    }
-    let numbers: Vec<&str> = parts
-        .iter()
-        .map(|part| match part.trim_start_matches('0') {
-            "" => "0",
-            number => number,
-        })
-        .collect();
-    format!("{head}{}", numbers.join(".")).parse().ok()
-}
 
 /// What to warn of in an address that was taken: a form that will not be taken for ever, or not the shortest one.
 pub(super) fn unusual(text: &str, at: &Path) -> Option<String> {

@@ -1,6 +1,7 @@
 //! Endpoints and EndpointSlices.
 
 use gardener_apimachinery::field::{Error, ErrorList, Path};
+use gardener_apimachinery::names;
 use gardener_apimachinery::pointer::Pointed;
 use serde_json::Value;
 
@@ -177,29 +178,6 @@ fn validate_hints(hints: &Value, path: &Path, errors: &mut ErrorList) {
     }
 }
 
-/// What is wrong with a name of at least two parts.
-fn full_name(name: &str, at: &Path, errors: &mut ErrorList) {
-    if name.is_empty() {
-        errors.push(Error::required(at, ""));
-        return;
-    }
-    let name = name.strip_suffix('.').unwrap_or(name);
-    let wrong = meta::dns1123_subdomain(name);
-    if !wrong.is_empty() {
-        errors.push(Error::invalid(at, name, wrong.join(",")));
-        return;
-    }
-    if name.split('.').count() < 2 {
-        let why = "should be a domain with at least two segments separated by dots";
-        errors.push(Error::invalid(at, name, why));
-        return;
-    }
-    for part in name.split('.').filter(|part| part.len() > 63) {
-        let why = "must be no more than 63 characters";
-        errors.push(Error::invalid(at, part, why));
-    }
-}
-
 fn validate_address(address: &str, kind: &str, list_at: &Path, at: &Path, errors: &mut ErrorList) {
     let wrong_family = |is_wanted: fn(&std::net::IpAddr) -> bool, name: &str, errors: &mut ErrorList| {
         if addresses::lenient(address).is_some_and(|own| !is_wanted(&own)) {
@@ -222,7 +200,7 @@ fn validate_address(address: &str, kind: &str, list_at: &Path, at: &Path, errors
             }
             syntax(wrong, address, at, errors);
         }
-        "FQDN" => full_name(address, at, errors),
+        "FQDN" => errors.extend(names::fully_qualified_domain_name(address, at)),
         _ => {}
     }
 }

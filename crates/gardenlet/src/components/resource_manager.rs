@@ -1,6 +1,10 @@
 //! gardener-resource-manager: one per control plane, one for the seed.
 
+mod webhooks;
+
 use serde_json::{Value, json};
+
+pub use webhooks::validating_webhooks;
 
 use super::workload::{
     Container, KUBECONFIG_VOLUME, Workload, config_map, config_volume, container, deployment, disruption_budget,
@@ -66,10 +70,12 @@ fn account(namespace: &str, cluster_wide: bool) -> Vec<Value> {
 }
 
 fn server(target: bool) -> Value {
-    let mut mounts = vec![("config", "/etc/gardener-resource-manager/config")];
+    let mut mounts = vec![
+        ("config", "/etc/gardener-resource-manager/config"),
+        ("certs", "/etc/gardener-resource-manager/certs"),
+    ];
     if target {
         mounts.push(KUBECONFIG_VOLUME);
-        mounts.push(("certs", "/etc/gardener-resource-manager/certs"));
     }
     container(Container {
         name: NAME,
@@ -130,8 +136,9 @@ pub fn shoot_objects() -> Vec<Value> {
     ]
 }
 
-/// The one of a seed: applies ManagedResources of class `seed` from all namespaces.
-pub fn seed_manifests(namespace: &str, cluster_id: &str) -> Vec<Value> {
+/// The one of a seed: applies ManagedResources of class `seed` from all namespaces, and judges extension objects with the certificate of the
+/// Secret `certificate`.
+pub fn seed_manifests(namespace: &str, cluster_id: &str, certificate: &str) -> Vec<Value> {
     let config = configuration(None, "seed", None, Some(cluster_id));
     let mut manifests = account(namespace, true);
     manifests.extend([
@@ -151,7 +158,7 @@ pub fn seed_manifests(namespace: &str, cluster_id: &str) -> Vec<Value> {
             priority_class: "gardener-system-critical",
             service_account: Some(NAME),
             containers: vec![server(false)],
-            volumes: vec![config_volume("config", NAME)],
+            volumes: vec![config_volume("config", NAME), secret_volume("certs", certificate)],
             pod_annotations: vec![("checksum/config".to_owned(), crate::checksum::short(&config))],
             ..Workload::default()
         }),

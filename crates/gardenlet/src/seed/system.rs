@@ -2,20 +2,27 @@
 
 use std::time::Duration;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use gardener_apis::core::v1beta1::Seed;
 use gardener_controller::Read;
+use gardener_controller::secrets::{
+    Certificate, Class, Generate, Kind, Manager, Options, Rotation, SecretConfig, SignedBy, Usage, data,
+};
 use gardener_controller::wait::{Patience, Verdict, wait_for};
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, CustomResourceDefinitionCondition,
 };
 use kube::{Api, Client, ResourceExt};
+use rand::SeedableRng;
+use rand::rngs::StdRng;
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::Config;
 use crate::apply;
-use crate::components::{resource_manager, seed_system};
+use crate::components::{resource_manager, seed_system, service_names};
 use crate::failed::Failed;
 
 /// The Deployments that a seed cannot do without.
@@ -100,16 +107,74 @@ async fn install_definitions(config: &Config) -> Result<(), Failed> {
     Ok(())
 }
 
+/// The authority of a seed, its server certificates' only.
+const AUTHORITY: &str = "ca-seed";
+const AUTHORITY_VALIDITY: Duration = Duration::from_hours(30 * 24);
+
+/// The names of the resource manager's certificate and, in base64, who signed it.
+struct Certified {
+    certificate: String,
+    authority: String,
+}
+
+/// The certificate that the seed's resource manager answers webhooks with.
+async fn certify(config: &Config) -> Result<Certified, Failed> {
+    let options = Options {
+        namespace: seed_system::NAMESPACE.to_owned(),
+        identity: "gardenlet".to_owned(),
+        ..Options::default()
+    };
+    let chance = StdRng::seed_from_u64(config.chance.number());
+    let manager = Manager::new(config.seed.clone(), config.clock.clone(), options, chance).await?;
+    let authority = SecretConfig {
+        name: AUTHORITY.to_owned(),
+        kind: Kind::CertificateAuthority {
+            common_name: "kubernetes".to_owned(),
+        },
+    };
+    let kept = Generate {
+        rotation: Rotation::KeepOld { ignore_old: false },
+        validity: Some(AUTHORITY_VALIDITY),
+        ..Generate::default()
+    };
+    manager.generate(&authority, &kept).await?;
+    let server = SecretConfig {
+        name: "gardener-resource-manager-server".to_owned(),
+        kind: Kind::Certificate(Certificate {
+            usage: Usage::Server,
+            common_name: resource_manager::NAME.to_owned(),
+            organizations: Vec::new(),
+            dns_names: service_names(resource_manager::NAME, seed_system::NAMESPACE),
+            ip_addresses: Vec::new(),
+            with_ca: false,
+        }),
+    };
+    let signed = Generate {
+        signed_by: Some(SignedBy::ca(AUTHORITY)),
+        ..Generate::default()
+    };
+    let certificate = manager.generate(&server, &signed).await?;
+    manager.cleanup().await?;
+    let bundle = manager.get(AUTHORITY, Class::Bundle).and_then(|secret| secret.data);
+    let bundle = bundle.and_then(|mut data| data.remove(data::BUNDLE));
+    let bundle = bundle.ok_or_else(|| Failed::Because(format!("secret {AUTHORITY} has no {}", data::BUNDLE)))?;
+    Ok(Certified {
+        certificate: certificate.name_any(),
+        authority: STANDARD.encode(bundle.0),
+    })
+}
+
 /// Installs all of it.
 pub(super) async fn install(config: &Config, seed: &Seed, identity: &str) -> Result<(), Failed> {
     install_definitions(config).await?;
     apply::apply_all(&config.seed, &seed_system::namespaces(&seed.spec.provider.zones)).await?;
     apply::apply_all(&config.seed, &seed_system::priority_classes()).await?;
-    apply::apply_all(
-        &config.seed,
-        &resource_manager::seed_manifests(seed_system::NAMESPACE, identity),
-    )
-    .await?;
+    let certified = certify(config).await?;
+    let (namespace, certificate) = (seed_system::NAMESPACE, &certified.certificate);
+    let manager = resource_manager::seed_manifests(namespace, identity, certificate);
+    apply::apply_all(&config.seed, &manager).await?;
+    let webhooks = resource_manager::validating_webhooks(namespace, &certified.authority);
+    apply::apply(&config.seed, &webhooks).await?;
     apply::apply_all(&config.seed, &seed_system::etcd_druid()).await?;
     Ok(())
 }

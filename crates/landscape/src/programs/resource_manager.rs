@@ -1,14 +1,19 @@
 //! gardener-resource-manager: the seed's own one in the namespace `garden`, a shoot's in its technical namespace. The first replica to come works,
 //! the others wait for it to end.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use bytes::Bytes;
+use gardener_apiserver::webhooks::Answer;
 use gardener_cluster::kubelet::{Invocation, Program};
+use gardener_resource_manager::webhooks::Webhooks;
 use gardener_resource_manager::{Config, DEFAULT_CLASS, SEED_CLASS};
 use k8s_openapi::api::core::v1::{Container, Pod};
 
 use super::{Surroundings, Turns, namespace};
+use crate::services::Service;
 
 const NAME: &str = "gardener-resource-manager";
 /// The namespace of a seed's own manager.
@@ -71,10 +76,31 @@ impl Program for ResourceManager {
     }
 
     async fn run(&self, invocation: Invocation) -> i32 {
+        let config = self.config(&invocation);
+        // unlike the controllers, every replica answers
+        let judge = Arc::new(Judge(Webhooks::new(config.source.clone())));
+        let namespace = namespace(&invocation.pod);
+        let services = &self.surroundings.services;
+        let _answering = services.answer(&invocation.cluster, &namespace, NAME, judge);
         let work = async {
-            gardener_resource_manager::run(self.config(&invocation), invocation.stop.clone()).await;
+            gardener_resource_manager::run(config, invocation.stop.clone()).await;
         };
         self.turns.lead(&invocation, work).await;
         0
+    }
+}
+
+/// Webhooks behind a Service.
+struct Judge(Webhooks);
+
+#[async_trait]
+impl Service for Judge {
+    async fn post(&self, path: &str, body: Bytes) -> Answer {
+        let answer = self.0.answer(path, &body).await;
+        Answer {
+            status: answer.status,
+            content_type: answer.content_type.to_owned(),
+            body: answer.body.into(),
+        }
     }
 }

@@ -292,13 +292,13 @@ pub struct OperatingSystemConfigStatus {
         deserialize_with = "crate::wire::null_as_default",
         skip_serializing_if = "Vec::is_empty"
     )]
-    pub extension_files: Vec<OperatingSystemConfigStatusExtensionFile>,
+    pub extension_files: Vec<OperatingSystemConfigFile>,
     #[serde(
         default,
         deserialize_with = "crate::wire::null_as_default",
         skip_serializing_if = "Vec::is_empty"
     )]
-    pub extension_units: Vec<OperatingSystemConfigStatusExtensionUnit>,
+    pub extension_units: Vec<OperatingSystemConfigUnit>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub in_place_updates: Option<OperatingSystemConfigStatusInPlaceUpdates>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -325,90 +325,6 @@ pub struct OperatingSystemConfigStatus {
 pub struct OperatingSystemConfigStatusCloudConfig {
     #[serde(default)]
     pub secret_ref: k8s_openapi::api::core::v1::SecretReference,
-}
-
-/// `OperatingSystemConfigStatusExtensionFile`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct OperatingSystemConfigStatusExtensionFile {
-    #[serde(default)]
-    pub content: OperatingSystemConfigStatusExtensionFileContent,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub host_name: Option<String>,
-    #[serde(default)]
-    pub path: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub permissions: Option<i32>,
-}
-
-/// `OperatingSystemConfigStatusExtensionFileContent`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct OperatingSystemConfigStatusExtensionFileContent {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub image_ref: Option<OperatingSystemConfigStatusExtensionFileContentImageRef>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub inline: Option<OperatingSystemConfigStatusExtensionFileContentInline>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub secret_ref: Option<OperatingSystemConfigFileContentSecretRef>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub transmit_unencoded: Option<bool>,
-}
-
-/// `OperatingSystemConfigStatusExtensionFileContentImageRef`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct OperatingSystemConfigStatusExtensionFileContentImageRef {
-    #[serde(default)]
-    pub file_path_in_image: String,
-    #[serde(default)]
-    pub image: String,
-}
-
-/// `OperatingSystemConfigStatusExtensionFileContentInline`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct OperatingSystemConfigStatusExtensionFileContentInline {
-    #[serde(default)]
-    pub data: String,
-    #[serde(default)]
-    pub encoding: String,
-}
-
-/// `OperatingSystemConfigStatusExtensionUnit`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct OperatingSystemConfigStatusExtensionUnit {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub command: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub content: Option<String>,
-    #[serde(
-        default,
-        deserialize_with = "crate::wire::null_as_default",
-        skip_serializing_if = "Vec::is_empty"
-    )]
-    pub drop_ins: Vec<OperatingSystemConfigStatusExtensionUnitDropIn>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub enable: Option<bool>,
-    #[serde(
-        default,
-        deserialize_with = "crate::wire::null_as_default",
-        skip_serializing_if = "Vec::is_empty"
-    )]
-    pub file_paths: Vec<String>,
-    #[serde(default)]
-    pub name: String,
-}
-
-/// `OperatingSystemConfigStatusExtensionUnitDropIn`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct OperatingSystemConfigStatusExtensionUnitDropIn {
-    #[serde(default)]
-    pub content: String,
-    #[serde(default)]
-    pub name: String,
 }
 
 /// `OperatingSystemConfigStatusInPlaceUpdates`.

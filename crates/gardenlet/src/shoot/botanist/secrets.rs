@@ -16,8 +16,8 @@ use kube::ResourceExt;
 use kube::api::{DeleteParams, ListParams};
 
 use super::{Botanist, Done};
-use crate::components::access;
 use crate::components::kube_apiserver::EncryptionKey;
+use crate::components::{access, service_names};
 use gardener_apis::core::v1beta1::Shoot;
 
 /// The authorities [CP-71].
@@ -117,16 +117,6 @@ fn certificate(name: &str, usage: Usage, dns_names: Vec<String>, ip_addresses: V
             with_ca: false,
         }),
     }
-}
-
-/// The names under which a Service is reached.
-pub(crate) fn service_names(name: &str, namespace: &str) -> Vec<String> {
-    vec![
-        name.to_owned(),
-        format!("{name}.{namespace}"),
-        format!("{name}.{namespace}.svc"),
-        format!("{name}.{namespace}.svc.cluster.local"),
-    ]
 }
 
 impl Botanist {

@@ -14,6 +14,7 @@ use gardener_apimachinery::{meta, names};
 use k8s_openapi::jiff::Timestamp;
 
 use super::*;
+use crate::constants::ARCHITECTURES;
 use crate::validation::{ca_bundle, go_json, go_members, object_meta, object_meta_update, seed_selector};
 use crate::versions;
 use stages::{Supported, expirable_version};
@@ -24,7 +25,6 @@ pub use images::{
 pub(in crate::core::v1beta1) use machines::{validate_machine_types, validate_volume_types};
 
 const ARCHITECTURE: &str = "architecture";
-const ARCHITECTURES: [&str; 2] = ["amd64", "arm64"];
 const UNDEFINED: &str = "must not provide capabilities without global definition";
 
 /// What the rules for profiles depend on beside the profile.

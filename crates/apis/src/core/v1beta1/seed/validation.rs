@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use gardener_apimachinery::field::{Error, ErrorList, Path, go_quote};
+use gardener_apimachinery::field::{Error, ErrorList, Path};
 use gardener_apimachinery::{meta, names};
 use ipnet::IpNet;
 
@@ -10,8 +10,9 @@ use super::*;
 use crate::constants::operation;
 use crate::core::v1beta1::shoot::validation::spec_parts;
 use crate::validation::{
-    Credentials, cidr, credentials_ref, family, go_json, go_members, immutable, invalid_each, ip_families,
-    non_negative_quantity, object_meta, object_meta_update, operation_annotation, overlap, resource_amount,
+    Credentials, Range, credentials_ref, go_json, go_members, immutable, invalid_each, ip_families,
+    non_negative_quantity, object_meta, object_meta_update, operation_annotation, overlap, overlapping,
+    resource_amount,
 };
 
 const OPERATIONS: [&str; 4] = [
@@ -103,40 +104,6 @@ pub fn validate_seed_spec(spec: &SeedSpec, in_template: bool, path: &Path) -> Er
     errors
 }
 
-/// A range of a seed's networks, as it is written and as it is meant.
-struct Range<'a> {
-    path: Path,
-    text: &'a str,
-    net: IpNet,
-}
-
-impl Range<'_> {
-    /// Findings for ranges that overlap this one.
-    fn overlapped_by<'r>(&self, others: impl Iterator<Item = &'r Range<'r>>) -> ErrorList {
-        let (path, text) = (go_quote(self.path.as_str()), go_quote(self.text));
-        let others = others.filter(|other| overlap(&self.net, &other.net));
-        others
-            .map(|other| {
-                Error::invalid(
-                    &other.path,
-                    other.text,
-                    format!("must not overlap with {path} ({text})"),
-                )
-            })
-            .collect()
-    }
-}
-
-/// Findings for ranges of a list that overlap.
-fn overlapping(ranges: &[&Range<'_>]) -> ErrorList {
-    let ranges = ranges.iter().enumerate();
-    let ranges = ranges.clone().map(|(i, range)| {
-        let later = ranges.clone().skip(i + 1).map(|(_, later)| *later);
-        range.overlapped_by(later)
-    });
-    ranges.flatten().collect()
-}
-
 /// [VAL-SD3], [VAL-SD4].
 fn networks(networks: &SeedNetworks, in_template: bool, path: &Path) -> ErrorList {
     let mut errors = ip_families(&networks.ip_families, &path.child("ipFamilies"));
@@ -163,27 +130,21 @@ fn networks(networks: &SeedNetworks, in_template: bool, path: &Path) -> ErrorLis
     let mut unreadable = ErrorList::new();
     for (name, text, what) in texts {
         let path = path.child(name);
-        match cidr(text, &path) {
+        match Range::parse(text, path) {
             Err(error) => unreadable.push(error),
-            Ok(net) => {
-                let net = net.trunc();
+            Ok(range) => {
+                let net = &range.net;
                 if name == "services" && net.addr().is_ipv4() && net.prefix_len() < 8 {
-                    errors.push(Error::invalid(&path, net.to_string(), "cannot be larger than /8"));
+                    errors.push(Error::invalid(&range.path, net.to_string(), "cannot be larger than /8"));
                 }
-                ranges.push((name, what, Range { path, text, net }));
+                ranges.push((name, what, range));
             }
         }
     }
     errors.extend(unreadable);
     let primary = networks.ip_families.first().map_or("IPv4", String::as_str);
     if networks.ip_families.len() != 2 {
-        for (_, _, range) in ranges.iter().filter(|(_, _, range)| family(&range.net) != primary) {
-            errors.push(Error::invalid(
-                &range.path,
-                range.net.addr().to_string(),
-                format!("must be a valid {primary} address"),
-            ));
-        }
+        errors.extend(ranges.iter().filter_map(|(_, _, range)| range.of_other_family(primary)));
     }
     if !errors.is_empty() {
         return errors;

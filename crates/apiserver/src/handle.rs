@@ -326,8 +326,7 @@ where
     };
     let answered = match target {
         Target::Other(path) => call.other(&path).await,
-        // apart from the rest of the task, which is moved several times
-        Target::Resource(resource) => Box::pin(call.counted(resource)).await,
+        Target::Resource(resource) => call.counted(resource).await,
     };
     drop(place);
     answered
@@ -451,15 +450,16 @@ impl Call {
             return Ok(undecided);
         }
         let definition = self.cluster.find(&path.group, &path.resource);
+        // on the heap: what is moved from here on is a pointer, and what serves a resource is large
         if definition.is_none() && reviews::find(&self.cluster, &path).is_none() {
-            return self.resource(path, verb, None).await;
+            return Box::pin(self.resource(path, verb, None)).await;
         }
         let is_custom = definition.as_ref().is_some_and(|definition| !definition.is_go_type());
         let asked = Asked::of(&self.method, &path, &self.query, &self.content_type());
         let metrics = self.cluster.metrics();
         let started = Instant::now();
         let running = metrics.begin(&asked);
-        let (outcome, waited) = waits::during(self.resource(path, verb, definition)).await;
+        let (outcome, waited) = waits::during(Box::pin(self.resource(path, verb, definition))).await;
         drop(running);
         let code = match &outcome {
             Ok(response) => response.status().as_u16(),

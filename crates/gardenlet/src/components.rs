@@ -22,6 +22,7 @@ pub mod workload;
 use std::collections::BTreeMap;
 
 use gardener_apis::core::v1beta1::{Seed, Shoot};
+use gardener_rules::machines::node_limit::Networks;
 
 /// The names of the Secrets that the secrets manager made, by configuration; bundles have the suffix `-bundle`.
 pub type SecretNames = BTreeMap<String, String>;
@@ -98,6 +99,38 @@ impl Cluster<'_> {
         match status {
             Some(pods) if !pods.is_empty() => pods,
             _ => spec.into_iter().collect(),
+        }
+    }
+
+    /// The CIDRs of the nodes.
+    pub fn node_cidrs(&self) -> Vec<String> {
+        let status = self.shoot.status.networking.as_ref().map(|one| one.nodes.clone());
+        let spec = self.shoot.spec.networking.as_ref().and_then(|one| one.nodes.clone());
+        match status {
+            Some(nodes) if !nodes.is_empty() => nodes,
+            _ => spec.into_iter().collect(),
+        }
+    }
+
+    /// What of the networks bounds the number of nodes [MCH-126].
+    pub fn networks(&self) -> Networks {
+        let read = |cidrs: Vec<String>| cidrs.iter().filter_map(|cidr| cidr.parse().ok()).collect();
+        let spec = &self.shoot.spec;
+        let families = spec
+            .networking
+            .as_ref()
+            .map(|networking| networking.ip_families.as_slice());
+        let families = families.unwrap_or_default();
+        let masks = spec.kubernetes.kube_controller_manager.as_ref();
+        let short = |mask: i32| u8::try_from(mask).ok();
+        let own = masks.and_then(|masks| masks.node_cidr_mask_size).and_then(short);
+        let v6 = masks.and_then(|masks| masks.node_cidr_mask_size_i_pv6).and_then(short);
+        Networks {
+            pods: read(self.pod_cidrs()),
+            nodes: read(self.node_cidrs()),
+            node_mask_v4: own,
+            node_mask_v6: v6.or_else(|| own.filter(|_| families == ["IPv6"])),
+            is_dual_stack: families.len() == 2,
         }
     }
 

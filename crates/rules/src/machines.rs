@@ -2,6 +2,7 @@
 
 pub mod deletion;
 pub mod health;
+pub mod node_limit;
 pub mod pools;
 pub mod rollout;
 

@@ -2,27 +2,31 @@
 
 use std::time::Duration;
 
+use gardener_apimachinery::pointer::Pointed;
 use gardener_apis::druid::v1alpha1::Etcd;
-use gardener_apis::machine::v1alpha1::MachineDeployment;
+use gardener_apis::machine::v1alpha1::{Machine, MachineDeployment};
 use gardener_controller::Read;
 use gardener_controller::operation;
 use gardener_controller::wait::{Patience, Verdict, wait_for};
 use gardener_flow::TaskError;
 use gardener_rules::credentials_rotation::{self, Encryption, Keys};
+use gardener_rules::machines::node_limit::max_nodes_total;
 use gardener_rules::shoot_operation::OperationType;
 use gardener_rules::shoot_replicas;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::ListParams;
 use kube::{Api, ResourceExt};
+use serde_json::Value;
 
 use super::{Botanist, Done};
+use crate::components::cluster_autoscaler::Bounds;
 use crate::components::etcd::{self, Backup, Role};
 use crate::components::{
-    cluster_autoscaler, kube_apiserver, kube_controller_manager, kube_scheduler, machine_controller_manager,
+    Cluster, cluster_autoscaler, kube_apiserver, kube_controller_manager, kube_scheduler, machine_controller_manager,
     monitoring, resource_manager, vpn,
 };
-use crate::health;
+use crate::{health, managed_resource};
 
 const FIVE_MINUTES: Duration = Duration::from_secs(300);
 
@@ -271,16 +275,35 @@ impl Botanist {
         let cluster = view.cluster();
         let worker = self.state.read().worker.clone().unwrap_or_default();
         if !cluster_autoscaler::is_wanted(&cluster) {
-            let manifests = cluster_autoscaler::manifests(&cluster, 0, &[]);
-            return Ok(crate::apply::delete_all(self.seed_client(), &manifests).await?);
+            managed_resource::delete(self.seed_client(), &self.namespace, cluster_autoscaler::RESOURCE).await?;
+            return self.destroy_cluster_autoscaler().await;
         }
         let replicas = self.controller_replicas(cluster_autoscaler::NAME, 1).await?;
-        self.apply(&cluster_autoscaler::manifests(
-            &cluster,
-            replicas,
-            &worker.status.machine_deployments,
-        ))
-        .await
+        let bounds = Bounds {
+            deployments: worker.status.machine_deployments,
+            max_nodes_total: self.max_nodes_total(&cluster).await?,
+        };
+        self.apply(&cluster_autoscaler::manifests(&cluster, replicas, &bounds))
+            .await
+    }
+
+    /// The most nodes of the shoot [MCH-126].
+    async fn max_nodes_total(&self, cluster: &Cluster<'_>) -> Result<i64, TaskError> {
+        let allowed = self
+            .cloud_profile
+            .at("/spec/limits/maxNodesTotal")
+            .and_then(Value::as_i64);
+        let allowed = allowed.and_then(|allowed| i32::try_from(allowed).ok());
+        let machines = match allowed {
+            Some(_) => self
+                .seed_api::<Machine>()
+                .list_metadata(&ListParams::default())
+                .await?
+                .items
+                .len(),
+            None => 0,
+        };
+        Ok(max_nodes_total(&cluster.networks(), allowed, machines))
     }
 
     /// [CP-F67]

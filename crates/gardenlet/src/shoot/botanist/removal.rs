@@ -111,7 +111,7 @@ impl Botanist {
     }
 
     pub(crate) async fn destroy_cluster_autoscaler(&self) -> Done {
-        let manifests = cluster_autoscaler::manifests(&self.view().cluster(), 0, &[]);
+        let manifests = cluster_autoscaler::manifests(&self.view().cluster(), 0, &Default::default());
         Ok(apply::delete_all(self.seed_client(), &manifests).await?)
     }
 

@@ -50,7 +50,7 @@ pub fn default_shoot(shoot: &mut Shoot, chance: u64) {
         default_node_components(spec);
     }
     if let Some(autoscaler) = &mut spec.kubernetes.cluster_autoscaler {
-        default_cluster_autoscaler(autoscaler);
+        autoscaler.complete();
     }
     if let Some(autoscaler) = &mut spec.kubernetes.vertical_pod_autoscaler {
         default_vertical_pod_autoscaler(autoscaler);
@@ -239,30 +239,33 @@ impl ShootSpec {
     }
 }
 
-/// [DEF-32].
-fn default_cluster_autoscaler(config: &mut ClusterAutoscaler) {
-    default(&mut config.scale_down_delay_after_add, hours(1));
-    default(&mut config.scale_down_delay_after_delete, seconds(0));
-    default(&mut config.scale_down_delay_after_failure, minutes(3));
-    default(&mut config.scale_down_unneeded_time, minutes(30));
-    default(&mut config.scale_down_utilization_threshold, 0.5);
-    default(&mut config.scan_interval, seconds(10));
-    default(&mut config.expander, "least-waste".to_owned());
-    default(&mut config.max_node_provision_time, minutes(20));
-    default(&mut config.max_graceful_termination_seconds, 600);
-    default(&mut config.ignore_daemonsets_utilization, false);
-    default(&mut config.emit_per_node_group_metrics, false);
-    default(&mut config.verbosity, 2);
-    default(&mut config.new_pod_scale_up_delay, seconds(0));
-    default(
-        &mut config.max_scale_down_parallelism,
-        config.max_empty_bulk_delete.unwrap_or(10),
-    );
-    default(&mut config.max_drain_parallelism, 1);
-    default(&mut config.initial_node_group_backoff_duration, minutes(5));
-    default(&mut config.max_node_group_backoff_duration, minutes(30));
-    default(&mut config.node_group_backoff_reset_timeout, hours(3));
-    default(&mut config.max_binpacking_time, minutes(5));
+impl ClusterAutoscaler {
+    /// Completes what is not told, [DEF-32].
+    pub fn complete(&mut self) {
+        let config = self;
+        default(&mut config.scale_down_delay_after_add, hours(1));
+        default(&mut config.scale_down_delay_after_delete, seconds(0));
+        default(&mut config.scale_down_delay_after_failure, minutes(3));
+        default(&mut config.scale_down_unneeded_time, minutes(30));
+        default(&mut config.scale_down_utilization_threshold, 0.5);
+        default(&mut config.scan_interval, seconds(10));
+        default(&mut config.expander, "least-waste".to_owned());
+        default(&mut config.max_node_provision_time, minutes(20));
+        default(&mut config.max_graceful_termination_seconds, 600);
+        default(&mut config.ignore_daemonsets_utilization, false);
+        default(&mut config.emit_per_node_group_metrics, false);
+        default(&mut config.verbosity, 2);
+        default(&mut config.new_pod_scale_up_delay, seconds(0));
+        default(
+            &mut config.max_scale_down_parallelism,
+            config.max_empty_bulk_delete.unwrap_or(10),
+        );
+        default(&mut config.max_drain_parallelism, 1);
+        default(&mut config.initial_node_group_backoff_duration, minutes(5));
+        default(&mut config.max_node_group_backoff_duration, minutes(30));
+        default(&mut config.node_group_backoff_reset_timeout, hours(3));
+        default(&mut config.max_binpacking_time, minutes(5));
+    }
 }
 
 /// [DEF-33].

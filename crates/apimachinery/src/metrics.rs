@@ -36,10 +36,14 @@ impl<const N: usize> Durations<N> {
 
     /// Counts one more, by the upper bounds of the steps in seconds.
     pub fn add(&mut self, steps: &[f64; N], taken: Duration) {
-        let seconds = taken.as_secs_f64();
+        self.add_value(steps, taken.as_secs_f64());
+    }
+
+    /// As [`Durations::add`], for what is no duration but counted in the same way.
+    pub fn add_value(&mut self, steps: &[f64; N], value: f64) {
         self.all += 1;
-        self.sum += seconds;
-        let step = steps.iter().position(|step| seconds <= *step);
+        self.sum += value;
+        let step = steps.iter().position(|step| value <= *step);
         if let Some(number) = step.and_then(|step| self.within.get_mut(step)) {
             *number += 1;
         }
@@ -91,6 +95,11 @@ impl Text {
     pub fn durations<const N: usize>(&mut self, name: &str, labels: &str, steps: &[f64; N], own: &Durations<N>) {
         let counted = steps.iter().copied().zip(own.within);
         self.histogram(name, labels, counted, own.sum, own.all);
+    }
+
+    /// What was written into another one.
+    pub fn append(&mut self, other: &Self) {
+        self.0.push_str(&other.0);
     }
 
     /// What was written.

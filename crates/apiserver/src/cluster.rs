@@ -25,7 +25,7 @@ use crate::crd::shapes::Shapes;
 use crate::definition::{Admission, Definition, Kept, Lister, Version, Which};
 use crate::egress::Egress;
 use crate::elsewhere::Elsewhere;
-use crate::flow_control::FlowControl;
+use crate::flow_control::{FlowControl, Seats};
 use crate::impersonation::LastModes;
 use crate::in_flight::InFlight;
 use crate::metrics::Metrics;
@@ -127,7 +127,9 @@ pub struct ClusterConfig {
     pub watch_timeout: Duration,
     /// Ports of nodes that services get.
     pub node_ports: RangeInclusive<u16>,
-    /// Places for requests where there is no priority and fairness; without, each request's flow is told.
+    /// What it has for requests from outside that priority and fairness divides among them.
+    pub seats: Seats,
+    /// Places for requests where there is no priority and fairness.
     pub in_flight: Option<Arc<InFlight>>,
     /// Whether containers may do what their node may.
     pub allows_privileged: bool,
@@ -162,6 +164,7 @@ impl ClusterConfig {
             elsewhere: None,
             watch_timeout: WATCH_TIMEOUT,
             node_ports: NODE_PORTS,
+            seats: Seats::default(),
             in_flight: None,
             allows_privileged: true,
             rejects_redirects: true,
@@ -212,7 +215,7 @@ pub struct LogicalCluster {
     last_modes: LastModes,
     aggregation: Aggregation,
     /// Made when somebody outside asks for the first time: of most clusters in one process nobody does.
-    flow_control: OnceLock<Box<FlowControl>>,
+    flow_control: OnceLock<Option<Arc<FlowControl>>>,
 }
 
 /// How long a value stays taken by a request: longer than any takes from its allocation to the store.
@@ -303,9 +306,18 @@ impl LogicalCluster {
         &self.metrics
     }
 
-    /// The flows that requests belong to.
-    pub(crate) fn flow_control(&self) -> &FlowControl {
-        self.flow_control.get_or_init(Box::default)
+    /// What bounds requests from outside by the flows that they belong to; none, where there is no priority and fairness.
+    pub(crate) fn flow_control(&self) -> Option<&Arc<FlowControl>> {
+        let make = || match self.config.in_flight {
+            Some(_) => None,
+            None => FlowControl::of(self),
+        };
+        self.flow_control.get_or_init(make).as_ref()
+    }
+
+    /// The same, if somebody from outside has asked by now.
+    pub(crate) fn used_flow_control(&self) -> Option<&Arc<FlowControl>> {
+        self.flow_control.get()?.as_ref()
     }
 
     /// The cluster's admission and conversion webhooks, and the way to them.
@@ -414,6 +426,9 @@ impl LogicalCluster {
         if crate::flow_schemas::follows_from(definition)
             && let Some(cluster) = self.itself.upgrade()
         {
+            if let Some(flow_control) = self.used_flow_control() {
+                flow_control.refresh(&cluster);
+            }
             crate::flow_schemas::look(&cluster);
         }
     }

@@ -1,42 +1,95 @@
-//! To which flow a request belongs: the first FlowSchema that fits it, and the level of priority which that names. Answers tell both by their uids, and
-//! clients see by that that they need not hold themselves back. Nothing waits: requests here are bounded in other ways.
+//! Priority and fairness: each request from outside belongs to a flow, and to a level of priority, by the first FlowSchema that fits it. A level has so
+//! many seats; requests that find none wait in its queues, or are refused. Answers tell schema and level by their uids.
+//!
+//! A cluster is what one kube-apiserver serves, and has seats of its own. Requests from inside the process are not held up: they are the server's own, and
+//! one may be made for another that has a seat.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+mod config;
+mod counts;
+mod demand;
+mod dump;
+mod estimate;
+mod levels;
+mod queues;
+mod refusals;
+mod request;
+mod schema;
+mod seat;
+mod shares;
+mod shuffle;
+mod utilization;
+mod watchers;
+mod work;
 
-use gardener_store::Entry;
-use http::{HeaderMap, HeaderName, HeaderValue};
-use k8s_openapi::api::flowcontrol::v1::{
-    FlowSchema, NonResourcePolicyRule, PolicyRulesWithSubjects, PriorityLevelConfiguration, ResourcePolicyRule, Subject,
-};
+#[cfg(test)]
+mod tests;
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use gardener_apimachinery::clock::Clock;
+use gardener_apimachinery::metrics::Text;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri};
 use parking_lot::Mutex;
+use tokio::sync::Notify;
+use tokio::time::Instant;
 
+use self::config::{Config, Source};
+use self::estimate::{Sizes, Work};
+use self::levels::{Levels, Place};
+use self::request::Asked;
+use self::seat::Turn;
+pub(crate) use self::seat::{Seat, Waiting};
+use self::watchers::Watchers;
 use crate::authz::Attributes;
 use crate::cluster::LogicalCluster;
 use crate::flow_schemas::{GROUP, LEVELS, SCHEMAS};
-use crate::followed::Followed;
-use crate::object;
-use crate::rbac::has;
+use crate::request::Query;
 use crate::user::UserInfo;
 
 const SCHEMA_UID: HeaderName = HeaderName::from_static("x-kubernetes-pf-flowschema-uid");
 const LEVEL_UID: HeaderName = HeaderName::from_static("x-kubernetes-pf-prioritylevel-uid");
-/// Where no precedence is told.
-const DEFAULT_PRECEDENCE: i32 = 1000;
+/// The longest that a request waits for a seat, whatever it may take.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+/// Which part of the time that a request may take it may wait.
+const PART_TO_WAIT: u32 = 4;
+/// How often it is looked anew to which level a request belongs, when levels change at the same time.
+const ATTEMPTS: usize = 5;
 
-/// The flows of a cluster.
-#[derive(Default)]
-pub(crate) struct FlowControl {
-    schemas: Mutex<Followed<Vec<Schema>>>,
-    levels: Mutex<Followed<BTreeMap<String, HeaderValue>>>,
+/// What a server has for requests from outside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seats {
+    /// How many requests it serves at once, watches and others that last not counted.
+    pub number: usize,
+    /// How long a request may take that does not say so itself; a quarter of that it may wait for a seat.
+    pub time_limit: Duration,
 }
 
-/// A FlowSchema.
-struct Schema {
-    precedence: i32,
-    uid: HeaderValue,
-    level: String,
-    rules: Vec<PolicyRulesWithSubjects>,
+impl Default for Seats {
+    /// As kube-apiserver has them where no flag says otherwise.
+    fn default() -> Self {
+        Self {
+            number: 600,
+            time_limit: Duration::from_secs(60),
+        }
+    }
+}
+
+/// Until when a request that came now may wait, which may take so long.
+pub(crate) fn waits_until(limit: Duration) -> Instant {
+    Instant::now() + LONGEST_WAIT.min(limit / PART_TO_WAIT)
+}
+
+/// The flows of a cluster.
+pub(crate) struct FlowControl {
+    clock: Clock,
+    seats: Seats,
+    source: Mutex<Source>,
+    levels: Mutex<Levels>,
+    sizes: Sizes,
+    watchers: Arc<Watchers>,
+    /// Tells who comes in time that it must come sooner.
+    sooner: Notify,
 }
 
 /// The flow of one request, as its answer tells it.
@@ -53,203 +106,199 @@ impl Flow {
     }
 }
 
+/// A request that came.
+pub(crate) struct Incoming<'r> {
+    pub(crate) asks: &'r Attributes<'r>,
+    pub(crate) query: &'r Query,
+    pub(crate) method: &'r Method,
+    pub(crate) uri: &'r Uri,
+    pub(crate) user: &'r Arc<UserInfo>,
+}
+
+/// How a request is taken in.
+pub(crate) enum Entered {
+    /// It is served.
+    Served(Seat),
+    /// It waits until it is.
+    Waits(Waiting),
+    /// It is refused, and may come again after so many seconds.
+    Refused(u64),
+}
+
 impl FlowControl {
-    /// The flow of a request. None where no schema fits, or nobody has made schemas.
-    pub(crate) fn flow(&self, cluster: &LogicalCluster, request: &Attributes<'_>) -> Option<Flow> {
-        let levels = self.levels.lock().current(cluster, (GROUP, LEVELS), |entries| {
-            let levels = entries.iter().filter_map(|entry| {
-                let level: PriorityLevelConfiguration = object::parse(entry)?;
-                Some((level.metadata.name?, header(level.metadata.uid)?))
-            });
-            levels.collect()
-        });
-        let schemas = self.schemas.lock().current(cluster, (GROUP, SCHEMAS), ordered);
-        schemas.iter().find_map(|schema| {
-            let level = levels.get(&schema.level)?;
-            schema.fits(request).then(|| Flow {
-                schema: schema.uid.clone(),
-                level: level.clone(),
-            })
-        })
-    }
-}
-
-/// The schemas in the order in which they are tried. Entries come by name, which decides between those of one precedence.
-fn ordered(entries: &[Arc<Entry>]) -> Vec<Schema> {
-    let schemas = entries.iter().filter_map(|entry| {
-        let schema: FlowSchema = object::parse(entry)?;
-        let spec = schema.spec;
-        Some(Schema {
-            precedence: spec.matching_precedence.unwrap_or(DEFAULT_PRECEDENCE),
-            uid: header(schema.metadata.uid)?,
-            level: spec.priority_level_configuration.name,
-            rules: spec.rules.unwrap_or_default(),
-        })
-    });
-    let mut schemas: Vec<Schema> = schemas.collect();
-    schemas.sort_by_key(|schema| schema.precedence);
-    schemas
-}
-
-fn header(uid: Option<String>) -> Option<HeaderValue> {
-    HeaderValue::try_from(uid?).ok()
-}
-
-impl Schema {
-    fn fits(&self, request: &Attributes<'_>) -> bool {
-        self.rules.iter().any(|rule| {
-            let fits = || match request.is_resource {
-                true => {
-                    let mut rules = rule.resource_rules.iter().flatten();
-                    rules.any(|rule| is_of_resource(rule, request))
-                }
-                false => {
-                    let mut rules = rule.non_resource_rules.iter().flatten();
-                    rules.any(|rule| is_of_path(rule, request))
-                }
-            };
-            rule.subjects.iter().any(|subject| is_by(subject, request.user)) && fits()
-        })
-    }
-}
-
-fn is_by(subject: &Subject, user: &UserInfo) -> bool {
-    let by_user = || {
-        subject
-            .user
-            .as_ref()
-            .is_some_and(|own| own.name == "*" || own.name == user.name)
-    };
-    let by_group = || {
-        let group = subject.group.as_ref();
-        group.is_some_and(|own| own.name == "*" || user.is_in(&own.name))
-    };
-    let by_account = || {
-        let Some(own) = &subject.service_account else {
-            return false;
-        };
-        user.account()
-            .is_some_and(|(namespace, account)| namespace == own.namespace && (own.name == "*" || own.name == account))
-    };
-    match subject.kind.as_str() {
-        "User" => by_user(),
-        "Group" => by_group(),
-        "ServiceAccount" => by_account(),
-        _ => false,
-    }
-}
-
-fn is_of_resource(rule: &ResourcePolicyRule, request: &Attributes<'_>) -> bool {
-    let own = |resource: &str| match resource.split_once('/') {
-        Some((resource, subresource)) => (resource, subresource) == (request.resource, request.subresource),
-        None => resource == "*" || (resource == request.resource && request.subresource.is_empty()),
-    };
-    let resource = || rule.resources.iter().any(|resource| own(resource));
-    let place = || match request.namespace {
-        "" => rule.cluster_scope == Some(true),
-        namespace => has(rule.namespaces.as_deref().unwrap_or_default(), namespace),
-    };
-    has(&rule.verbs, request.verb) && resource() && has(&rule.api_groups, request.group) && place()
-}
-
-fn is_of_path(rule: &NonResourcePolicyRule, request: &Attributes<'_>) -> bool {
-    let path = request.path;
-    let fits = |own: &String| {
-        let below = own.strip_suffix('*').unwrap_or(own);
-        let below = below.strip_suffix('/').unwrap_or(below);
-        let is_below = || path.strip_prefix(below).is_some_and(|rest| rest.starts_with('/'));
-        own == "*" || own == path || is_below()
-    };
-    has(&rule.verbs, request.verb) && rule.non_resource_urls.iter().any(fits)
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::{Value, json};
-
-    use super::*;
-
-    fn level(name: &str) -> Value {
-        json!({"apiVersion": "flowcontrol.apiserver.k8s.io/v1", "kind": "PriorityLevelConfiguration",
-            "metadata": {"name": name, "uid": format!("level-{name}")}, "spec": {"type": "Exempt"}})
+    /// That of a cluster; none, where nothing is known of flows.
+    pub(crate) fn of(cluster: &LogicalCluster) -> Option<Arc<Self>> {
+        cluster.readable(GROUP, SCHEMAS)?;
+        cluster.readable(GROUP, LEVELS)?;
+        let seats = cluster.config().seats;
+        Some(Arc::new(Self {
+            clock: cluster.clock().clone(),
+            seats,
+            source: Mutex::default(),
+            levels: Mutex::new(Levels::new(seats.number, Instant::now())),
+            sizes: Sizes::default(),
+            watchers: Arc::default(),
+            sooner: Notify::new(),
+        }))
     }
 
-    fn schema(name: &str, precedence: i32, level: &str, subject: Value) -> Value {
-        json!({
-            "apiVersion": "flowcontrol.apiserver.k8s.io/v1", "kind": "FlowSchema", "metadata": {"name": name, "uid": name},
-            "spec": {
-                "matchingPrecedence": precedence, "priorityLevelConfiguration": {"name": level},
-                "rules": [{
-                    "subjects": [subject],
-                    "resourceRules": [
-                        {"verbs": ["get"], "apiGroups": ["*"], "resources": ["pods", "pods/status"], "namespaces": ["a"]},
-                        {"verbs": ["*"], "apiGroups": ["apps"], "resources": ["*"], "clusterScope": true},
-                    ],
-                    "nonResourceRules": [{"verbs": ["get"], "nonResourceURLs": ["/version", "/apis/*"]}],
-                }],
-            },
-        })
+    /// Takes in what objects say now.
+    pub(crate) fn refresh(&self, cluster: &LogicalCluster) {
+        self.config(cluster);
     }
 
-    fn found(cluster: &LogicalCluster, request: &Attributes<'_>) -> Option<(String, String)> {
-        let flow = cluster.flow_control().flow(cluster, request)?;
-        let mut headers = HeaderMap::new();
-        flow.tell(&mut headers);
-        let told = |name: &HeaderName| headers[name].to_str().unwrap().to_owned();
-        Some((told(&SCHEMA_UID), told(&LEVEL_UID)))
-    }
-
-    #[tokio::test]
-    async fn requests_are_of_the_first_schema_that_fits() {
-        let cluster = LogicalCluster::in_memory();
-        let account = json!({"kind": "ServiceAccount", "serviceAccount": {"namespace": "n", "name": "*"}});
-        let objects = vec![
-            level("there"),
-            schema("b", 10, "there", json!({"kind": "User", "user": {"name": "jane"}})),
-            schema("a", 20, "there", json!({"kind": "User", "user": {"name": "jane"}})),
-            schema("c", 5, "missing", json!({"kind": "User", "user": {"name": "*"}})),
-            schema("d", 30, "there", json!({"kind": "Group", "group": {"name": "readers"}})),
-            schema("e", 40, "there", account),
-        ];
-        cluster.copy_in(objects).await.unwrap();
-        let of = |user: &UserInfo, verb: &str, group: &str, resource: &str, namespace: &str| {
-            let request = Attributes::of_resource(user, verb, group, resource, namespace, "x");
-            found(&cluster, &request).map(|(schema, _)| schema)
-        };
-        let jane = UserInfo::new("jane", &["readers"]);
-        let joe = UserInfo::new("joe", &["readers"]);
-        let robot = UserInfo::service_account("n", "robot", "");
-        let other = UserInfo::service_account("nn", "robot", "");
-        assert_eq!(of(&jane, "get", "", "pods", "a").as_deref(), Some("b"));
-        assert_eq!(of(&joe, "get", "", "pods/status", "a").as_deref(), Some("d"));
-        assert_eq!(of(&robot, "get", "x", "pods", "a").as_deref(), Some("e"));
-        for (verb, group, resource, namespace) in [
-            ("list", "", "pods", "a"),
-            ("get", "", "pods/log", "a"),
-            ("get", "", "pods", "b"),
-            ("get", "", "pods", ""),
-            ("get", "apps", "deployments", "b"),
-        ] {
-            assert_eq!(of(&joe, verb, group, resource, namespace), None, "{verb} {resource}");
+    fn config(&self, cluster: &LogicalCluster) -> Arc<Config> {
+        let mut source = self.source.lock();
+        let (config, is_another) = source.current(cluster);
+        if is_another {
+            // (under both locks, so that the last one taken in is the newest)
+            self.levels.lock().configure(Arc::clone(&config), Instant::now());
         }
-        assert_eq!(of(&joe, "list", "apps", "deployments/scale", "").as_deref(), Some("d"));
-        assert_eq!(of(&other, "get", "", "pods", "a"), None);
-        let path = |path: &str| {
-            let request = Attributes {
-                path,
-                is_resource: false,
-                ..Attributes::of_resource(&joe, "get", "", "", "", "")
+        config
+    }
+
+    /// Takes in a request, and tells its flow. None, where there is no level for it.
+    pub(crate) fn enter(
+        self: &Arc<Self>,
+        cluster: &Arc<LogicalCluster>,
+        incoming: &Incoming<'_>,
+    ) -> Option<(Flow, Entered)> {
+        let (asks, query) = (incoming.asks, incoming.query);
+        let watches = asks.verb == "watch";
+        let work = self.work(cluster, incoming);
+        for _ in 0..ATTEMPTS {
+            let config = self.config(cluster);
+            let (schema, level) = config.schema_of(asks)?;
+            let queues = level.queues();
+            let flow = queues.map_or(0, |_| {
+                let distinguisher = schema.distinguishes.by(asks.user, asks.namespace);
+                shuffle::number(&schema.name, distinguisher)
+            });
+            let asked = Arc::new(Asked {
+                schema: Arc::clone(schema),
+                user: Arc::clone(incoming.user),
+                method: incoming.method.clone(),
+                uri: incoming.uri.clone(),
+                is_of_flow: queues.is_some(),
+                watches,
+                changes: !matches!(asks.verb, "get" | "list" | "watch"),
+            });
+            let told = Flow {
+                schema: schema.uid.clone(),
+                level: level.uid.clone(),
             };
-            found(&cluster, &request).is_some()
+            let mut levels = self.levels.lock();
+            let Some(entered) = levels.enter(asked, (work, flow), Instant::now(), self.second()) else {
+                continue;
+            };
+            let keeps = levels.next().is_some() && !std::mem::replace(&mut levels.is_kept, true);
+            drop(levels);
+            if keeps {
+                tokio::spawn(keep(Arc::clone(self), Arc::downgrade(cluster)));
+            }
+            let (place, woken) = match entered {
+                levels::Entered::Refused(after) => return Some((told, Entered::Refused(after))),
+                levels::Entered::In(place, woken) => (place, woken),
+            };
+            let turn = Turn::new(Arc::clone(self), place);
+            let watcher = watches.then(|| self.watchers.add(asks, query)).flatten();
+            let seat = Seat::new(turn, watcher);
+            let entered = match woken {
+                None => Entered::Served(seat),
+                Some(woken) => Entered::Waits(Waiting::new(seat, woken)),
+            };
+            return Some((told, entered));
+        }
+        None
+    }
+
+    fn work(&self, cluster: &LogicalCluster, incoming: &Incoming<'_>) -> Work {
+        let asks = incoming.asks;
+        match asks.verb {
+            _ if !asks.is_resource => Work::Plain,
+            "list" | "watch" => self.sizes.read(cluster, asks, incoming.query),
+            // nobody is told of a token
+            "create" if asks.resource == "serviceaccounts" && asks.subresource == "token" => Work::Plain,
+            "create" | "update" | "patch" | "delete" => Work::Changes(self.watchers.of(asks)),
+            _ => Work::Plain,
+        }
+    }
+
+    /// The second of Unix's time.
+    fn second(&self) -> i64 {
+        self.clock.now().as_second()
+    }
+
+    /// Ends a request, wherever it is.
+    fn leave(&self, place: &Place) -> Option<u64> {
+        let mut levels = self.levels.lock();
+        let before = levels.is_kept.then(|| levels.next());
+        let after = levels.leave(place, Instant::now(), self.second());
+        if before.is_some_and(|before| before != levels.next()) {
+            self.sooner.notify_one();
+        }
+        after
+    }
+
+    /// Refuses a request if it waits; None, if it is served already.
+    fn give_up(&self, place: &Place) -> Option<u64> {
+        let mut levels = self.levels.lock();
+        let waits = levels.waits(place);
+        waits.then(|| levels.leave(place, Instant::now(), self.second()).unwrap_or(1))
+    }
+
+    /// Has a request lose its seats when it takes longer than it may.
+    fn keep_until(&self, place: &mut Place, until: Option<Instant>) {
+        let until = until.unwrap_or_else(|| Instant::now() + self.seats.time_limit);
+        let mut levels = self.levels.lock();
+        levels.keep_until(place, until);
+        if levels.is_kept {
+            self.sooner.notify_one();
+        }
+    }
+
+    /// Writes what was counted in Prometheus' text form.
+    pub(crate) fn tell(&self, out: &mut Text) {
+        let mut levels = self.levels.lock();
+        levels.tell(out, Instant::now());
+        let (reading, changing) = levels.waiting();
+        let name = "apiserver_current_inqueue_requests";
+        out.family(name, "gauge", "Requests that wait.");
+        for (kind, waiting) in [("mutating", changing), ("readOnly", reading)] {
+            out.sample(name, &format!("request_kind=\"{kind}\""), waiting);
+        }
+    }
+
+    /// What people are told of levels, queues and requests; none for other paths.
+    pub(crate) fn page(&self, cluster: &LogicalCluster, path: &str, query: &Query) -> Option<String> {
+        let page = path.strip_prefix(dump::PREFIX)?;
+        self.refresh(cluster);
+        let details = query.get("includeRequestDetails").is_some();
+        let mut levels = self.levels.lock();
+        levels.advance(Instant::now());
+        dump::page(&levels, &self.clock, page, details)
+    }
+}
+
+/// Comes in time for as long as requests wait.
+async fn keep(control: Arc<FlowControl>, cluster: Weak<LogicalCluster>) {
+    loop {
+        let next = {
+            let mut levels = control.levels.lock();
+            levels.advance(Instant::now());
+            let next = levels.next();
+            levels.is_kept = next.is_some();
+            next
         };
-        assert!(path("/version") && path("/version/x") && path("/apis/apps"));
-        assert!(!path("/apis") && !path("/versions"));
-        // a level that comes to be counts from then on
-        cluster.copy_in(vec![level("missing")]).await.unwrap();
-        let request = Attributes::of_resource(&other, "get", "", "pods", "a", "x");
-        assert_eq!(
-            found(&cluster, &request),
-            Some(("c".to_owned(), "level-missing".to_owned()))
-        );
+        let Some(next) = next else { return };
+        tokio::select! {
+            biased;
+            () = control.sooner.notified() => {}
+            () = tokio::time::sleep_until(next) => {}
+        }
+        // others may have changed the levels
+        if let Some(cluster) = cluster.upgrade() {
+            control.refresh(&cluster);
+        }
     }
 }

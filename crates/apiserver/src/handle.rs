@@ -27,7 +27,7 @@ use crate::authn::Remarks;
 use crate::authz::{self, Attributes, Decision};
 use crate::cluster::LogicalCluster;
 use crate::definition::Definition;
-use crate::flow_control::Flow;
+use crate::flow_control::{Entered, Flow, Incoming, Seat, waits_until};
 use crate::impersonation::impersonated;
 use crate::in_flight::Full;
 use crate::metrics::access::Authentication;
@@ -70,6 +70,10 @@ pub struct Caller {
     pub from: Option<IpAddr>,
     /// Until when the caller waits for an answer; none: however long it takes.
     pub until: Option<Instant>,
+    /// Until when it may wait to be served; none: as long as requests may that do not say how long they may take.
+    pub waits_until: Option<Instant>,
+    /// Cancelled when nobody waits for an answer any more.
+    pub gone: Option<CancellationToken>,
 }
 
 /// What becomes known of a request while it is served.
@@ -79,6 +83,8 @@ struct Known {
     audit_id: Option<HeaderValue>,
     /// Its flow, if it has one: refusals tell it, too.
     flow: Option<Flow>,
+    /// The seats that it has.
+    seat: Option<Seat>,
     /// What is told of it, if anything.
     trail: Option<Arc<Trail>>,
     /// What is said of the caller's credentials.
@@ -107,6 +113,8 @@ pub(crate) struct Call {
     pub(crate) audited: Audited,
     /// Until when the caller waits for the answer.
     pub(crate) until: Option<Instant>,
+    /// The seats that it has, if it needs some.
+    seat: Mutex<Option<Seat>>,
 }
 
 pub(crate) async fn handle<B>(server: &Server, caller: Caller, request: Request<B>) -> Response<Body>
@@ -117,6 +125,7 @@ where
     let logged = Logged::of(&caller, &request);
     let wanted = Wanted::of(request.headers(), request.uri().query().unwrap_or_default());
     let without_body = request.method() == Method::HEAD;
+    let until = caller.until;
     let mut known = Known {
         audit_id: caller.outside.then(|| audit_id(server, request.headers())),
         ..Known::default()
@@ -138,6 +147,9 @@ where
         response.headers_mut().entry(AUDIT_ID).or_insert(audit_id);
     }
     let mut response = respond::compressed(response, &wanted);
+    if let Some(seat) = known.seat {
+        response = seat.hold(response, until);
+    }
     if without_body {
         *response.body_mut() = respond::full(Bytes::new());
     }
@@ -218,7 +230,7 @@ where
         return Ok(response);
     }
     time_limit::check(&parts.method, &target, &query)?;
-    let tells_flow = caller.outside && !time_limit::is_lasting(&target);
+    let needs_seat = caller.outside && !time_limit::is_lasting(&target);
     let question = || Question::of(&parts.method, &target, &query);
     let begin = |user: &UserInfo| {
         let Some(audit) = &cluster.config().audit else {
@@ -281,17 +293,48 @@ where
         }
         None => user,
     };
+    let user = Arc::new(user);
     let mut place = None;
     if let Some(in_flight) = &cluster.config().in_flight {
         let verb = question().verb;
         if verb != "watch" && !time_limit::is_lasting(&target) {
             match in_flight.place(&verb, &user) {
                 Ok(own) => place = own,
-                Err(Full) => return Ok(respond::busy()),
+                Err(Full) => {
+                    cluster.metrics().refused(&cluster, &parts.method, &target, &query);
+                    return Ok(respond::busy(1));
+                }
             }
         }
-    } else if tells_flow {
-        known.flow = cluster.flow_control().flow(&cluster, &question().by(&user));
+    } else if let Some(flow_control) = cluster.flow_control().filter(|_| needs_seat) {
+        let question = question();
+        let incoming = Incoming {
+            asks: &question.by(&user),
+            query: &query,
+            method: &parts.method,
+            uri: &parts.uri,
+            user: &user,
+        };
+        let (flow, entered) = flow_control.enter(&cluster, &incoming).unzip();
+        known.flow = flow;
+        let seat = match entered {
+            None => Ok(None),
+            Some(Entered::Served(seat)) => Ok(Some(seat)),
+            Some(Entered::Refused(after)) => Err(after),
+            Some(Entered::Waits(waiting)) => {
+                let most = || waits_until(cluster.config().seats.time_limit);
+                let until = caller.waits_until.unwrap_or_else(most);
+                // apart from the rest of the task, for hardly any request waits
+                Box::pin(waiting.seat(until, caller.gone.as_ref())).await.map(Some)
+            }
+        };
+        match seat {
+            Ok(seat) => known.seat = seat,
+            Err(after) => {
+                cluster.metrics().refused(&cluster, &parts.method, &target, &query);
+                return Ok(respond::busy(after));
+            }
+        }
     }
     let backend = match &target {
         Target::Resource(path) => cluster.aggregation().backend(&cluster, &path.group, &path.version),
@@ -300,8 +343,8 @@ where
     let (body, unread) = match backend {
         // it is for the other server to say how large a body may be
         Some(_) => (Bytes::new(), Some(body.map_err(std::io::Error::other).boxed_unsync())),
-        None => match Limited::new(body, BODY_LIMIT).collect().await {
-            Ok(collected) => (collected.to_bytes(), None),
+        None => match read(body, caller.gone.as_ref()).await {
+            Ok(body) => (body, None),
             Err(error) if error.is::<http_body_util::LengthLimitError>() => {
                 return Err(ApiError::too_large(BODY_LIMIT));
             }
@@ -311,7 +354,7 @@ where
     let call = Call {
         cluster,
         closed,
-        user: Arc::new(user),
+        user,
         method: parts.method,
         query,
         uri: parts.uri.path_and_query().map(ToString::to_string).unwrap_or_default(),
@@ -323,13 +366,32 @@ where
         audit_id: known.audit_id.clone(),
         audited,
         until: caller.until,
+        seat: Mutex::new(known.seat.take()),
     };
     let answered = match target {
         Target::Other(path) => call.other(&path).await,
         Target::Resource(resource) => call.counted(resource).await,
     };
     drop(place);
+    known.seat = call.seat.into_inner();
     answered
+}
+
+/// Reads a body, as long as somebody waits for the answer: who went away may never send the rest of it.
+async fn read<B>(body: B, gone: Option<&CancellationToken>) -> Result<Bytes, Box<dyn std::error::Error + Send + Sync>>
+where
+    B: http_body::Body<Data = Bytes>,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let whole = Limited::new(body, BODY_LIMIT).collect();
+    let whole = match gone {
+        Some(gone) => gone
+            .run_until_cancelled(whole)
+            .await
+            .ok_or("nobody waits for the answer")?,
+        None => whole.await,
+    };
+    whole.map(http_body_util::Collected::to_bytes)
 }
 
 /// The other server that a document about a version comes from.
@@ -417,6 +479,11 @@ impl Call {
                 false => Err(ApiError::method_not_allowed()),
             };
         }
+        let flow_control = self.cluster.flow_control();
+        if let Some(page) = flow_control.and_then(|own| own.page(&self.cluster, path, &self.query)) {
+            let page = respond::full(page);
+            return Ok(respond::with_type(StatusCode::OK, page, respond::PLAIN_TEXT));
+        }
         if let Some(answer) = zpages::answer(&self.cluster, path, &self.wanted)? {
             return Ok(answer);
         }
@@ -475,6 +542,13 @@ impl Call {
 
     /// Sends the request on to the server that serves it.
     async fn forward(&self, backend: &Backend) -> Response<Body> {
+        let watches = self.query.flag("watch");
+        if let Some(seat) = &mut *self.seat.lock() {
+            match watches {
+                true => seat.has_begun(),
+                false => seat.expires(self.until),
+            }
+        }
         let request = Forwarded {
             method: &self.method,
             path: &self.uri,
@@ -491,7 +565,7 @@ impl Call {
             }),
         };
         let response = aggregation::forward(&self.cluster, backend, request).await;
-        match self.query.flag("watch") {
+        match watches {
             true => response.map(|body| watch_end::ending(body, self.cluster.watch_end())),
             false => response,
         }
@@ -794,7 +868,11 @@ impl Call {
             scope.wait_for_revision(revision).await;
         }
         let watching = Watching::begin(self.cluster.clone(), &Asked::of(&self.method, path, query, ""));
-        let stream = watch::start(&scope, query, accept.clone(), self.closed.clone())?.inspect(move |_| {
+        let mut seat = self.seat.lock().take();
+        if let Some(seat) = &mut seat {
+            seat.expires(None);
+        }
+        let stream = watch::start(&scope, query, accept.clone(), (self.closed.clone(), seat))?.inspect(move |_| {
             // counted for as long as the stream is there
             let _ = &watching;
         });

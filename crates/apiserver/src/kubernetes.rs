@@ -60,8 +60,8 @@ pub use admission::{
     CertificateApproval, CertificateSigning, CertificateSubjectRestriction, DefaultTolerationSeconds,
     NamespaceLifecycle, Priority, ServiceAccountPlugin, is_on_by_default, plugins as admission_plugins,
 };
-pub(crate) use bootstrap::node_rules;
 pub use bootstrap::{BOOTSTRAP_NAMESPACES, BootstrapError, bootstrap, complete};
+pub(crate) use bootstrap::{node_rules, recorded_spec};
 pub use events::EVENT_TIME_TO_LIVE;
 pub use layout::EtcdLayout;
 pub(crate) use networking::domain_prefixed;

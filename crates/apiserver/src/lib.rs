@@ -85,6 +85,7 @@ mod zpages;
 pub use cluster::{ClusterConfig, LogicalCluster, ResourceSet, Shared};
 pub use component_status::Components;
 pub use copies::CopyError;
+pub use flow_control::Seats;
 pub use in_flight::InFlight;
 pub use server::{ALL_CLUSTERS, Server};
 pub use user::UserInfo;

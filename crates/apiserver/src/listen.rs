@@ -415,7 +415,7 @@ async fn connection(stream: TcpStream, peer: SocketAddr, server: Server, entranc
         refused_certificate: shown.refused,
         outside: true,
         from: Some(peer.ip()),
-        until: None,
+        ..Caller::default()
     };
     let (leaving, stop) = (CancellationToken::new(), closing.stop.clone());
     let leave = leaving.clone();

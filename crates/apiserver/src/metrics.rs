@@ -20,7 +20,7 @@ use parking_lot::Mutex;
 use self::access::Access;
 use self::admission::{Steps, Webhooks};
 use crate::cluster::LogicalCluster;
-use crate::request::{Query, ResourcePath};
+use crate::request::{Query, ResourcePath, Target};
 use crate::time_limit;
 
 /// Upper bounds, in seconds, of the steps in which durations are counted.
@@ -72,6 +72,19 @@ struct Counts {
     watches: BTreeMap<&'static str, i64>,
 }
 
+impl Counts {
+    /// The counts of one kind of request.
+    fn ended(&mut self, kind: Kind) -> &mut Ended {
+        let at = self.requests.iter().position(|(own, _)| *own == kind);
+        let at = at.unwrap_or_else(|| {
+            self.requests.push((kind, Ended::default()));
+            self.requests.len() - 1
+        });
+        #[allow(clippy::indexing_slicing)] // it was found or put there
+        &mut self.requests[at].1
+    }
+}
+
 /// A kind of request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Kind {
@@ -85,17 +98,23 @@ struct Kind {
 struct Ended {
     /// By status code.
     codes: Vec<(u16, u64)>,
+    /// How many of these were refused because too many ran; how long they took is not counted.
+    refused: u64,
     durations: Durations<{ STEPS.len() }>,
     /// Durations without what was waited for webhooks; none, as long as no request waited.
     without_waits: Option<Box<Durations<{ STEPS.len() }>>>,
 }
 
 impl Ended {
-    fn add(&mut self, code: u16, taken: Duration, waited: Duration) {
+    fn count(&mut self, code: u16) {
         match self.codes.iter_mut().find(|(own, _)| *own == code) {
             Some((_, number)) => *number += 1,
             None => self.codes.push((code, 1)),
         }
+    }
+
+    fn add(&mut self, code: u16, taken: Duration, waited: Duration) {
+        self.count(code);
         if !waited.is_zero() && self.without_waits.is_none() {
             self.without_waits = Some(Box::new(self.durations.clone()));
         }
@@ -226,16 +245,21 @@ impl Metrics {
     pub fn count(&self, asked: Asked, code: u16, taken: Duration, waited: Duration) {
         let mut resources = self.resources.lock();
         let counts = resources.entry(asked.resource).or_default();
-        let at = match counts.requests.iter().position(|(kind, _)| *kind == asked.kind) {
-            Some(at) => at,
-            None => {
-                counts.requests.push((asked.kind, Ended::default()));
-                counts.requests.len() - 1
-            }
-        };
-        if let Some((_, ended)) = counts.requests.get_mut(at) {
-            ended.add(code, taken, waited);
+        counts.ended(asked.kind).add(code, taken, waited);
+    }
+
+    /// Counts a request that is refused because too many run.
+    pub(crate) fn refused(&self, cluster: &LogicalCluster, method: &Method, target: &Target, query: &Query) {
+        const REFUSED: u16 = 429;
+        let Target::Resource(path) = target else { return };
+        if cluster.find(&path.group, &path.resource).is_none() {
+            return;
         }
+        let asked = Asked::of(method, path, query, "");
+        let mut resources = self.resources.lock();
+        let ended = resources.entry(asked.resource).or_default().ended(asked.kind);
+        ended.count(REFUSED);
+        ended.refused += 1;
     }
 
     /// Notes that somebody asks for what is to go, and in which release.
@@ -306,13 +330,26 @@ impl Metrics {
                 out.sample("apiserver_request_total", &labels, number);
             }
         }
+        let name = "apiserver_request_terminations_total";
+        out.family(name, "counter", "Requests that were refused because too many ran.");
+        for (resource, kind, ended) in requests().filter(|(_, _, ended)| ended.refused > 0) {
+            let place = place_labels(resource, kind.scope);
+            out.sample(
+                name,
+                &format!("code=\"429\",verb=\"{}\",{place}", kind.verb),
+                ended.refused,
+            );
+        }
         let name = "apiserver_request_duration_seconds";
         out.family(
             name,
             "histogram",
             "How long requests took, watches not counted, in seconds.",
         );
-        for (resource, kind, durations) in requests().filter(|(_, kind, _)| kind.verb != "WATCH") {
+        let were_served = |ended: &Ended| ended.durations.number() > 0;
+        for (resource, kind, durations) in
+            requests().filter(|(_, kind, ended)| kind.verb != "WATCH" && were_served(ended))
+        {
             durations.tell(&mut out, name, &request_labels(resource, kind));
         }
         let name = "apiserver_request_sli_duration_seconds";
@@ -322,7 +359,7 @@ impl Metrics {
             "How long requests took without what they waited for webhooks, watches and dry runs not counted, in seconds.",
         );
         let told = |kind: &Kind| kind.verb != "WATCH" && kind.dry_run.is_empty();
-        for (resource, kind, durations) in requests().filter(|(_, kind, _)| told(kind)) {
+        for (resource, kind, durations) in requests().filter(|(_, kind, ended)| told(kind) && were_served(ended)) {
             let labels = format!("verb=\"{}\",{}", kind.verb, place_labels(resource, kind.scope));
             durations.tell_without_waits(&mut out, name, &labels);
         }
@@ -392,6 +429,9 @@ impl Metrics {
         for backend in cluster.aggregation().backends(cluster).iter() {
             let labels = format!("name=\"{}\"", backend.name);
             out.sample(name, &labels, u8::from(!backend.available));
+        }
+        if let Some(flow_control) = cluster.used_flow_control() {
+            flow_control.tell(&mut out);
         }
         self.access.tell(&mut out);
         self.admission.tell(&mut out);

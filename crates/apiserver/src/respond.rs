@@ -145,13 +145,11 @@ pub fn ending() -> Response<Body> {
     response
 }
 
-/// The answer of a server that serves as many requests as it may.
-pub(crate) fn busy() -> Response<Body> {
+/// The answer of a server that serves as many requests as it may; after so many seconds it may be asked again.
+pub(crate) fn busy(after: u64) -> Response<Body> {
     let why = "Too many requests, please try again later.\n";
     let mut response = text(StatusCode::TOO_MANY_REQUESTS, why);
-    response
-        .headers_mut()
-        .insert(RETRY_AFTER, HeaderValue::from_static("1"));
+    response.headers_mut().insert(RETRY_AFTER, after.into());
     response
 }
 

@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use crate::accept::Wanted;
 use crate::authn::certificate_user;
 use crate::cluster::{ClusterConfig, LogicalCluster, Shared};
+use crate::flow_control::waits_until;
 use crate::handle::{self, Caller};
 use crate::request::{self, Target};
 use crate::respond::{self, Body};
@@ -161,6 +162,14 @@ impl Server {
         B: http_body::Body<Data = bytes::Bytes> + Send + 'static,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
+        // what goes with this future
+        let gone = CancellationToken::new();
+        let caller = Caller {
+            waits_until: limit.map(waits_until),
+            gone: Some(gone.clone()),
+            ..caller
+        };
+        let _gone = gone.drop_guard();
         let Some(limit) = limit else {
             return handle_apart(self.clone(), caller, request).await;
         };

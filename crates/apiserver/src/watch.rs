@@ -14,6 +14,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::accept::{Accept, Encoding, Shape};
+use crate::flow_control::Seat;
 use crate::registry::{ListQuery, Scope, parse_revision, read_error};
 use crate::request::Query;
 use crate::table::{self, Include, PARTIAL, Style};
@@ -55,20 +56,22 @@ struct State {
     /// Cancelled when objects are no longer served as this watch shows them.
     reshaped: Option<CancellationToken>,
     running: RunningWatch,
+    /// The seats that it has while it begins.
+    seat: Option<Seat>,
     /// Whether the server ends, and the watch with it; the deadline tells when.
     ending: bool,
     over: bool,
 }
 
-/// Starts a watch.
+/// Starts a watch, which ends when the cluster is closed, and has these seats while it tells what there is.
 ///
 /// # Errors
 /// 400 for parameters that do not go together, 410 for revisions that are compacted.
-pub fn start(
+pub(crate) fn start(
     scope: &Scope,
     query: &Query,
     accept: Result<Accept, ApiError>,
-    closed: CancellationToken,
+    (closed, seat): (CancellationToken, Option<Seat>),
 ) -> Result<impl Stream<Item = Bytes> + Send + use<>, ApiError> {
     // as upstream, which reads the options of the old paths of watches as a list's
     let list_query = ListQuery::read(query, &scope.definition, query.flag("watch"))?;
@@ -133,6 +136,7 @@ pub fn start(
         closed,
         reshaped,
         running: RunningWatch::begin(scope.cluster.watch_end()),
+        seat,
         ending: false,
         over: false,
     };
@@ -193,6 +197,9 @@ impl State {
                 }
             }
             // all that happened before has been told
+            if let Some(seat) = &mut self.seat {
+                seat.has_begun();
+            }
             if self.reshaped.as_ref().is_some_and(CancellationToken::is_cancelled) {
                 return None;
             }
@@ -474,7 +481,7 @@ mod tests {
         let accept = Wanted::default();
         let accept = Accept::choose(&accept, Offer::ONE_SHAPE);
         let query = Query::parse(query);
-        let stream = start(&scope, &query, accept, CancellationToken::new()).unwrap();
+        let stream = start(&scope, &query, accept, (CancellationToken::new(), None)).unwrap();
         let begun = Instant::now();
         let writing = async {
             tokio::time::sleep(Duration::from_secs(written)).await;

@@ -205,6 +205,8 @@ impl Reference {
 pub fn config(port: u16) -> anyhow::Result<Config> {
     let mut config = Config::new(format!("https://127.0.0.1:{port}").parse()?);
     config.accept_invalid_certs = true;
+    // a refusal is an answer, too
+    config.default_retry = false;
     config.auth_info.token = Some(TOKEN.to_owned().into());
     Ok(config)
 }

@@ -180,6 +180,7 @@ fn with_flags(mut config: ClusterConfig, flags: &Flags) -> ClusterConfig {
     config.flags = Some(Arc::new(flags.told.clone()));
     config.components = Components::Beside;
     config.in_flight = flags.serving.in_flight.places();
+    config.seats = flags.serving.seats();
     config.allows_privileged = flags.allow_privileged;
     config.rejects_redirects = flags.aggregator_reject_forwarding_redirect;
     config.node_ports = flags.service_node_port_range.0.clone();

@@ -219,7 +219,7 @@ pub(crate) fn node_rules() -> &'static [PolicyRule] {
 }
 
 /// Those of a fresh cluster's objects that are what they are, such as the FlowSchema `exempt`: what is wanted of one.
-pub(super) fn recorded_spec(group: &str, resource: &str, name: &str) -> Option<&'static Value> {
+pub(crate) fn recorded_spec(group: &str, resource: &str, name: &str) -> Option<&'static Value> {
     let mut all = fresh().ok()?.iter();
     let fresh = all.find(|one| one.group == group && one.resource == resource && meta::name(&one.object) == name)?;
     fresh.object.get("spec")

@@ -158,6 +158,7 @@ pub(super) fn config(
         elsewhere: Some(elsewhere),
         watch_timeout: flags.serving.ending.watch_timeout(),
         in_flight: flags.serving.in_flight.places(),
+        seats: flags.serving.seats(),
         ..ClusterConfig::new(
             (
                 Arc::new(ResourceSet::new(definitions(&options)?)),

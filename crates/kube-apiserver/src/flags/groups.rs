@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use clap::Args;
 use gardener_apimachinery::duration::Duration;
-use gardener_apiserver::InFlight;
 use gardener_apiserver::cors::{Origins, PatternError};
 use gardener_apiserver::listen::{Protocols, UnknownProtocol};
+use gardener_apiserver::{InFlight, Seats};
 use http::HeaderValue;
 
 use super::etcd_overrides;
@@ -125,13 +125,14 @@ impl EndingFlags {
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Flags")]
 pub struct InFlightFlags {
-    /// Whether requests are told their flow, and are not refused for their number alone.
+    /// Whether requests that find too many wait for their turn, by the flows that they belong to, instead of being refused.
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "true", action = clap::ArgAction::Set, value_name = "BOOL", value_parser = Switch)]
     pub enable_priority_and_fairness: bool,
-    /// How many requests that read are served at once without priority and fairness; others are refused (429). 0 sets no limit.
+    /// How many requests that read are served at once without priority and fairness; others are refused (429), and 0 sets no limit. With priority and
+    /// fairness there are as many seats for all requests as this and --max-mutating-requests-inflight sum up to.
     #[arg(long, default_value = "400", value_name = "INT")]
     pub max_requests_inflight: i64,
-    /// How many other requests are served at once without priority and fairness; others are refused (429). 0 sets no limit.
+    /// How many other requests are served at once without priority and fairness; see --max-requests-inflight.
     #[arg(long, default_value = "200", value_name = "INT")]
     pub max_mutating_requests_inflight: i64,
 }
@@ -139,23 +140,34 @@ pub struct InFlightFlags {
 impl InFlightFlags {
     /// What is wrong with them.
     fn errors(&self) -> Vec<String> {
+        let (reads, others) = (self.max_requests_inflight, self.max_mutating_requests_inflight);
         let flags = [
-            ("max-requests-inflight", self.max_requests_inflight),
-            ("max-mutating-requests-inflight", self.max_mutating_requests_inflight),
+            ("max-requests-inflight", reads),
+            ("max-mutating-requests-inflight", others),
         ];
         let negative = flags.into_iter().filter(|(_, count)| *count < 0);
-        negative
-            .map(|(flag, _)| format!("--{flag} can not be negative value"))
-            .collect()
+        let negative = negative.map(|(flag, _)| format!("--{flag} can not be negative value"));
+        let is_none = self.enable_priority_and_fairness && reads.saturating_add(others) <= 0;
+        let none = is_none.then(|| {
+            format!(
+                "invalid configuration: MaxRequestsInFlight={reads} and MaxMutatingRequestsInFlight={others}; they must add up to something positive"
+            )
+        });
+        negative.chain(none).collect()
+    }
+
+    /// How many requests that read are served at once, and how many others.
+    fn counts(&self) -> (usize, usize) {
+        let count = |count: i64| usize::try_from(count).unwrap_or_default();
+        (
+            count(self.max_requests_inflight),
+            count(self.max_mutating_requests_inflight),
+        )
     }
 
     /// Places for requests; none with priority and fairness.
     pub fn places(&self) -> Option<Arc<InFlight>> {
-        let count = |count: i64| usize::try_from(count).unwrap_or_default();
-        let (reads, others) = (
-            count(self.max_requests_inflight),
-            count(self.max_mutating_requests_inflight),
-        );
+        let (reads, others) = self.counts();
         (!self.enable_priority_and_fairness).then(|| Arc::new(InFlight::new(reads, others)))
     }
 }
@@ -291,6 +303,15 @@ fn wrong_directive(directive: &str) -> Option<String> {
 }
 
 impl ServingFlags {
+    /// What priority and fairness divides among requests.
+    pub fn seats(&self) -> Seats {
+        let (reads, others) = self.in_flight.counts();
+        Seats {
+            number: reads.saturating_add(others),
+            time_limit: self.ending.request_timeout.to_std(),
+        }
+    }
+
     /// What is wrong with them.
     pub fn errors(&self) -> Vec<String> {
         let mut errors = Vec::new();

@@ -19,6 +19,12 @@ fn flags_are_read_as_upstream_reads_them() {
     assert!(flags.serving.in_flight.places().is_none());
     let bounded = read(&format!("{NEEDED} --enable-priority-and-fairness=false")).unwrap();
     assert!(bounded.serving.in_flight.places().is_some());
+    assert_eq!(flags.serving.seats(), gardener_apiserver::Seats::default());
+    let few = read(&format!(
+        "{NEEDED} --max-requests-inflight=7 --max-mutating-requests-inflight=0 --request-timeout=8s"
+    ));
+    let seats = few.unwrap().serving.seats();
+    assert_eq!((seats.number, seats.time_limit.as_secs()), (7, 8));
     assert!(flags.allow_privileged && !read(NEEDED).unwrap().allow_privileged);
     assert_eq!(flags.egress_selector_config_file, None, "no file is named");
     assert!(flags.authentication.anonymous_auth == Some(true) && flags.enable_bootstrap_token_auth);
@@ -119,6 +125,10 @@ fn what_is_wrong_is_told() {
         (
             format!("{NEEDED} --goaway-chance=-1"),
             "--goaway-chance can not be less than 0 or greater than 0.02",
+        ),
+        (
+            format!("{NEEDED} --max-requests-inflight=0 --max-mutating-requests-inflight=0"),
+            "invalid configuration: MaxRequestsInFlight=0 and MaxMutatingRequestsInFlight=0; they must add up to something positive",
         ),
         (
             format!("{NEEDED} --max-requests-inflight=-1"),

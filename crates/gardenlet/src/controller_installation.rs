@@ -1,10 +1,12 @@
 //! The ControllerInstallation controller: installs extensions in the seed, and tells how they do [EXT-104..108].
 //!
-//! A chart is taken as it is: its templates must be plain manifests in which only the namespace and the names of the installation are to be
-//! filled in. One with template expressions cannot be rendered here, and the installation tells so.
+//! A chart whose templates are plain manifests is taken as it is; only the namespace and the names of the installation are filled in. One with
+//! template expressions is rendered by `helm`; where there is none, the installation tells so.
 
 mod chart;
+mod helm;
 mod required;
+mod values;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,11 +20,15 @@ use gardener_apis::resources::v1alpha1::ManagedResource;
 use gardener_controller::apply as patching;
 use gardener_controller::conditions::{self, status};
 use gardener_controller::{Action, Change, Controller, Informer, ObjectRef, Read};
+use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
+use self::chart::{Chart, ChartError};
+use self::values::{NoSuchData, Resources};
 use crate::Config;
 use crate::failed::{self, Failed};
 use crate::managed_resource::{self, Content};
@@ -145,22 +151,20 @@ async fn reconcile(config: &Config, key: &ObjectRef) -> Result<Action, Failed> {
     };
     let deployment = deployments.read(&reference).await?;
     let namespace = namespace_of(&installation);
-    let substitutions = BTreeMap::from([
-        ("NAMESPACE".to_owned(), namespace.clone()),
-        ("INSTALLATION".to_owned(), installation.name_any()),
-        ("SEED_NAME".to_owned(), config.seed_name.clone()),
-        ("SEED_CLUSTER_IDENTITY".to_owned(), identity),
-    ]);
-    let chart = deployment.helm.and_then(|helm| helm.raw_chart);
-    let rendered = match chart {
-        Some(chart) => chart::render(&chart.0, &namespace, &substitutions).map_err(|error| error.to_string()),
-        None => Err("the ControllerDeployment has no raw chart; charts from registries are not supported".to_owned()),
+    let around = Around {
+        installation: &installation.name_any(),
+        registration: &registration_name,
+        namespace: &namespace,
+        seed: &seed,
+        identity: &identity,
     };
+    let rendered = render(config, &deployment, &around).await;
     let mut objects = match rendered {
         Ok(objects) => objects,
-        Err(message) => {
+        Err(error) => {
+            let message = error.to_string();
             let news = vec![
-                told(&list, "Valid", false, "ChartCannotBeRendered", &message, &now),
+                told(&list, "Valid", false, error.reason(), &message, &now),
                 told(&list, "Installed", false, "InstallationFailed", &message, &now),
             ];
             tell(config, &installation, news).await?;
@@ -198,6 +202,126 @@ async fn reconcile(config: &Config, key: &ObjectRef) -> Result<Action, Failed> {
     Ok(Action::RequeueAfter(
         config.settings.controller_installation_care_sync_period,
     ))
+}
+
+/// What a chart is rendered for.
+struct Around<'a> {
+    installation: &'a str,
+    registration: &'a str,
+    namespace: &'a str,
+    seed: &'a Seed,
+    identity: &'a str,
+}
+
+/// Why the objects of an extension are not known.
+#[derive(Debug, thiserror::Error)]
+enum NotRendered {
+    #[error("the ControllerDeployment has no raw chart; charts from registries are not supported")]
+    NoChart,
+    #[error(transparent)]
+    Chart(#[from] ChartError),
+    #[error(transparent)]
+    Values(#[from] NoSuchData),
+    #[error("{0}")]
+    Resource(String),
+    #[error(transparent)]
+    Garden(#[from] Failed),
+}
+
+impl NotRendered {
+    /// The reason of the condition `Valid` [EXT-107].
+    fn reason(&self) -> &'static str {
+        match self {
+            Self::NoChart => "OCIChartCannotBePulled",
+            Self::Values(_) | Self::Resource(_) => "RenderingHelmValuesFailed",
+            Self::Chart(_) | Self::Garden(_) => "ChartCannotBeRendered",
+        }
+    }
+}
+
+/// The objects of an extension [EXT-104].
+async fn render(
+    config: &Config,
+    deployment: &ControllerDeployment,
+    around: &Around<'_>,
+) -> Result<Vec<Value>, NotRendered> {
+    let helm = deployment.helm.as_ref();
+    let archive = helm
+        .and_then(|helm| helm.raw_chart.as_ref())
+        .ok_or(NotRendered::NoChart)?;
+    let chart = Chart::unpack(&archive.0)?;
+    let mut objects = if chart.has_expressions() {
+        let own = helm.and_then(|helm| helm.values.clone()).unwrap_or_else(|| json!({}));
+        let own = values::filled_in(&own, &resources(config, deployment).await?)?;
+        let identity = crate::identity::of_garden(config).await.map_err(Failed::from)?;
+        let told = values::of_gardener(around.seed, around.identity, &identity);
+        let version = config.seed.apiserver_version().await.map_err(Failed::from)?;
+        let release = helm::Release {
+            name: around.registration.to_owned(),
+            namespace: around.namespace.to_owned(),
+            values: values::overlaid(own, told),
+            kubernetes_version: version.git_version,
+        };
+        chart::manifests(&helm::template(&archive.0, release).await?, "chart")?
+    } else {
+        let substitutions = [
+            ("NAMESPACE", around.namespace),
+            ("INSTALLATION", around.installation),
+            ("SEED_NAME", &config.seed_name),
+            ("SEED_CLUSTER_IDENTITY", around.identity),
+        ];
+        let substitutions = substitutions.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        chart.objects(&BTreeMap::from(substitutions))?
+    };
+    chart::place(&mut objects, around.namespace);
+    Ok(objects)
+}
+
+/// The data that values may ask for [EXT-97].
+async fn resources(config: &Config, deployment: &ControllerDeployment) -> Result<Resources, NotRendered> {
+    let mut found = Resources::new();
+    for own in &deployment.resources {
+        let (kind, name) = (own.resource_ref.kind.as_str(), own.resource_ref.name.as_str());
+        let (labels, data) = match kind {
+            "Secret" => {
+                let secrets: Api<Secret> = Api::namespaced(config.garden.clone(), GARDEN_NAMESPACE);
+                let secret = secrets.read_opt(name).await.map_err(Failed::from)?;
+                let text = |value: ByteString| String::from_utf8_lossy(&value.0).into_owned();
+                secret
+                    .map(|one| (one.metadata.labels, one.data.unwrap_or_default()))
+                    .map(|(labels, data)| {
+                        (
+                            labels,
+                            data.into_iter().map(|(key, value)| (key, text(value))).collect(),
+                        )
+                    })
+            }
+            "ConfigMap" => {
+                let maps: Api<ConfigMap> = Api::namespaced(config.garden.clone(), GARDEN_NAMESPACE);
+                let map = maps.read_opt(name).await.map_err(Failed::from)?;
+                map.map(|one| (one.metadata.labels, one.data.unwrap_or_default()))
+            }
+            _ => {
+                let why = format!(
+                    "resource reference {:?} has unsupported kind {kind:?} (only Secret and ConfigMap are supported)",
+                    own.name
+                );
+                return Err(NotRendered::Resource(why));
+            }
+        }
+        .ok_or_else(|| {
+            let named = format!("referenced {kind} {name:?} for resource reference {:?}", own.name);
+            NotRendered::Resource(format!("{named} not found in namespace {GARDEN_NAMESPACE:?}"))
+        })?;
+        let role = labels.as_ref().and_then(|labels| labels.get("gardener.cloud/role"));
+        if role.map(String::as_str) != Some("resource-reference") {
+            let named = format!("referenced {kind} {name:?} for resource reference {:?}", own.name);
+            let why = format!("{named} does not have the label \"gardener.cloud/role: resource-reference\"");
+            return Err(NotRendered::Resource(why));
+        }
+        found.insert(own.name.clone(), data);
+    }
+    Ok(found)
 }
 
 /// What the ManagedResource says about the extension [EXT-107].

@@ -15,6 +15,7 @@ mod controller_installation;
 mod extension;
 mod failed;
 mod health;
+mod identity;
 mod managed_resource;
 mod seed;
 mod shoot;

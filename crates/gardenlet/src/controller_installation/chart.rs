@@ -1,4 +1,5 @@
-//! Reading a chart whose templates are plain manifests.
+//! Reading charts: what they are made of, and the manifests of those whose templates are plain. Those with expressions are rendered elsewhere
+//! ([`super::helm`]).
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -12,9 +13,14 @@ pub enum ChartError {
     /// It is no archive.
     #[error("the chart is not a gzip-compressed tar archive: {0}")]
     Archive(#[from] std::io::Error),
-    /// It asks for a template engine.
-    #[error("template {0} contains expressions ({{{{ … }}}}), which are not supported: it has to be a plain manifest")]
-    Expressions(String),
+    /// Its templates have expressions, and nobody is there who can render them.
+    #[error(
+        "the chart has template expressions, which helm renders, and there is no helm in the PATH: install it where gardenlet runs"
+    )]
+    NoHelm,
+    /// Helm does not render it.
+    #[error("helm cannot render the chart: {0}")]
+    Helm(String),
     /// A template is no YAML.
     #[error("template {file} cannot be read: {reason}")]
     Yaml {
@@ -51,42 +57,67 @@ fn is_manifest(path: &str) -> bool {
     in_folder && !name.starts_with('_') && [".yaml", ".yml", ".json"].iter().any(|end| name.ends_with(end))
 }
 
-/// The objects of a chart, ordered by file. `${NAME}` is replaced for each name in `substitutions`; objects with a namespace that name
-/// none get `namespace`.
+/// A chart that was unpacked: its manifests by file.
+#[derive(Debug)]
+pub struct Chart(BTreeMap<String, String>);
+
+impl Chart {
+    /// Unpacks an archive.
+    ///
+    /// # Errors
+    /// [`ChartError::Archive`].
+    pub fn unpack(archive: &[u8]) -> Result<Self, ChartError> {
+        let unpacked = flate2::read::GzDecoder::new(archive).take(LIMIT);
+        let mut files = BTreeMap::new();
+        for entry in tar::Archive::new(unpacked).entries()? {
+            let mut entry = entry?;
+            let path = entry.path()?.to_string_lossy().trim_start_matches("./").to_owned();
+            if is_manifest(&path) {
+                let mut text = String::new();
+                entry.read_to_string(&mut text)?;
+                files.insert(path, text);
+            }
+        }
+        Ok(Self(files))
+    }
+
+    /// Whether its manifests are only made from its templates.
+    pub fn has_expressions(&self) -> bool {
+        let mut templates = self.0.iter().filter(|(path, _)| !path.contains("/crds/"));
+        templates.any(|(_, text)| text.contains("{{"))
+    }
+
+    /// The objects of a chart without expressions, ordered by file. `${NAME}` is replaced for each name in `substitutions`.
+    ///
+    /// # Errors
+    /// [`ChartError::Yaml`].
+    pub fn objects(self, substitutions: &BTreeMap<String, String>) -> Result<Vec<Value>, ChartError> {
+        let mut objects = Vec::new();
+        for (file, mut text) in self.0 {
+            for (name, value) in substitutions {
+                text = text.replace(&format!("${{{name}}}"), value);
+            }
+            objects.extend(manifests(&text, &file)?);
+        }
+        Ok(objects)
+    }
+}
+
+/// The objects of a YAML text.
 ///
 /// # Errors
-/// [`ChartError`].
-pub fn render(
-    archive: &[u8],
-    namespace: &str,
-    substitutions: &BTreeMap<String, String>,
-) -> Result<Vec<Value>, ChartError> {
-    let unpacked = flate2::read::GzDecoder::new(archive).take(LIMIT);
-    let mut files = BTreeMap::new();
-    for entry in tar::Archive::new(unpacked).entries()? {
-        let mut entry = entry?;
-        let path = entry.path()?.to_string_lossy().trim_start_matches("./").to_owned();
-        if is_manifest(&path) {
-            let mut text = String::new();
-            entry.read_to_string(&mut text)?;
-            files.insert(path, text);
-        }
-    }
-    let mut objects = Vec::new();
-    for (file, mut text) in files {
-        if text.contains("{{") {
-            return Err(ChartError::Expressions(file));
-        }
-        for (name, value) in substitutions {
-            text = text.replace(&format!("${{{name}}}"), value);
-        }
-        let documents: Vec<Value> = serde_saphyr::from_multiple(&text).map_err(|error| ChartError::Yaml {
-            file: file.clone(),
-            reason: error.to_string(),
-        })?;
-        objects.extend(documents.into_iter().filter(Value::is_object));
-    }
-    for object in &mut objects {
+/// [`ChartError::Yaml`] that names the file.
+pub fn manifests(text: &str, file: &str) -> Result<Vec<Value>, ChartError> {
+    let documents: Vec<Value> = serde_saphyr::from_multiple(text).map_err(|error| ChartError::Yaml {
+        file: file.to_owned(),
+        reason: error.to_string(),
+    })?;
+    Ok(documents.into_iter().filter(Value::is_object).collect())
+}
+
+/// Objects with a namespace that name none get this one.
+pub fn place(objects: &mut [Value], namespace: &str) {
+    for object in objects {
         let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default();
         if CLUSTER_SCOPED.contains(&kind) {
             continue;
@@ -95,7 +126,6 @@ pub fn render(
             metadata.entry("namespace").or_insert_with(|| namespace.into());
         }
     }
-    Ok(objects)
 }
 
 /// Tells all containers of a chart's workloads the seed's name [EXT-106]; what they set themselves stays.
@@ -158,7 +188,10 @@ mod tests {
             ),
         ]);
         let substitutions = BTreeMap::from([("NAMESPACE".to_owned(), "extension-x".to_owned())]);
-        let mut objects = render(&chart, "extension-x", &substitutions).unwrap();
+        let chart = Chart::unpack(&chart).unwrap();
+        assert!(!chart.has_expressions());
+        let mut objects = chart.objects(&substitutions).unwrap();
+        place(&mut objects, "extension-x");
         inject_environment(&mut objects, "local");
         assert_eq!(objects.len(), 2);
         assert_eq!(objects[0]["metadata"]["namespace"], "extension-x");
@@ -169,15 +202,12 @@ mod tests {
     }
 
     #[test]
-    fn ext_107_what_needs_an_engine_is_refused() {
+    fn ext_107_what_needs_an_engine_is_seen() {
         let chart = archive(&[("x/templates/a.yaml", "name: {{ .Values.name }}")]);
-        assert!(matches!(
-            render(&chart, "n", &BTreeMap::new()),
-            Err(ChartError::Expressions(_))
-        ));
-        assert!(matches!(
-            render(b"nothing", "n", &BTreeMap::new()),
-            Err(ChartError::Archive(_))
-        ));
+        assert!(Chart::unpack(&chart).unwrap().has_expressions());
+        // definitions are taken as they are
+        let chart = archive(&[("x/crds/a.yaml", "description: '{{ x }}'")]);
+        assert!(!Chart::unpack(&chart).unwrap().has_expressions());
+        assert!(matches!(Chart::unpack(b"nothing"), Err(ChartError::Archive(_))));
     }
 }

@@ -162,17 +162,6 @@ async fn labelled_domain(
     Ok(domains.max_by_key(|domain| domain.name.len()))
 }
 
-/// The garden's identity.
-async fn garden_identity(config: &Config) -> Result<String, TaskError> {
-    let api: Api<ConfigMap> = Api::namespaced(config.garden.clone(), "kube-system");
-    let found = api.read_opt("cluster-identity").await?.and_then(|map| map.data);
-    found
-        .and_then(|data| data.get("cluster-identity").cloned())
-        .ok_or_else(|| {
-            TaskError::new("the garden has no ConfigMap kube-system/cluster-identity with key cluster-identity")
-        })
-}
-
 impl Botanist {
     /// Reads what the operation needs.
     ///
@@ -197,7 +186,7 @@ impl Botanist {
             domains(&config, &shoot, &seed),
             cloud_profile(&config, &shoot),
             async { Ok::<_, TaskError>(registrations.read_list(&ListParams::default()).await?) },
-            garden_identity(&config),
+            crate::identity::of_garden(&config),
             async {
                 Ok::<_, TaskError>(Manager::new(config.seed.clone(), config.clock.clone(), options, chance).await?)
             },

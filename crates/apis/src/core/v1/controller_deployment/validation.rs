@@ -102,7 +102,7 @@ fn templates_in(text: &str, resources: &[NamedResourceReference], path: &Path) -
                 template,
                 "template must match pattern \"{{ .resources.<name>.data.<key> }}\" with alphanumeric <name> and <key>",
             )),
-            Some(name) if resources.iter().all(|own| own.name != name) => {
+            Some((name, _)) if resources.iter().all(|own| own.name != name) => {
                 let why = format!("template references resource {name:?} which is not declared in the resources list");
                 errors.push(Error::invalid(path, template, why));
             }
@@ -131,11 +131,31 @@ fn next_template(text: &str) -> Option<(usize, usize)> {
     })
 }
 
-/// The resource that a template refers to. None: it is no such template.
-fn referenced(template: &str) -> Option<&str> {
+/// The resource that a template refers to, and the key of its data. None: it is no such template.
+fn referenced(template: &str) -> Option<(&str, &str)> {
     let inside = template.strip_prefix("{{")?.strip_suffix("}}")?.trim();
     let (name, key) = inside.strip_prefix(".resources.")?.split_once(".data.")?;
-    (is_alphanumeric(name) && is_alphanumeric(key)).then_some(name)
+    (is_alphanumeric(name) && is_alphanumeric(key)).then_some((name, key))
+}
+
+/// Puts data in the place of the templates of a text [EXT-97]; `data` tells that of a resource and key.
+///
+/// # Errors
+/// What `data` says; other templates stay as they are, for nothing like that can be stored.
+pub fn fill_in<E>(text: &str, mut data: impl FnMut(&str, &str) -> Result<String, E>) -> Result<String, E> {
+    let mut filled = String::new();
+    let mut rest = text;
+    while let Some((begin, end)) = next_template(rest) {
+        let template = rest.get(begin..end).unwrap_or_default();
+        filled.push_str(rest.get(..begin).unwrap_or_default());
+        match referenced(template) {
+            Some((name, key)) => filled.push_str(&data(name, key)?),
+            None => filled.push_str(template),
+        }
+        rest = rest.get(end..).unwrap_or_default();
+    }
+    filled.push_str(rest);
+    Ok(filled)
 }
 
 /// Checks where a chart is: a whole reference, or a repository with tag or digest.

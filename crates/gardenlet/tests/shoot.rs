@@ -3,6 +3,8 @@
 
 #[path = "shoot/backup.rs"]
 mod backup;
+#[path = "shoot/falling_asleep.rs"]
+mod falling_asleep;
 #[path = "shoot/world.rs"]
 mod world;
 

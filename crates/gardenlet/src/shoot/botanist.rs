@@ -8,6 +8,7 @@ mod dns;
 mod encryption;
 mod extensions;
 mod garden;
+mod hibernation;
 mod network;
 mod removal;
 mod restart;

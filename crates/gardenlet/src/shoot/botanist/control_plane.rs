@@ -301,43 +301,4 @@ impl Botanist {
         }
         Ok(())
     }
-
-    /// Waits until a Deployment has no pods left.
-    pub(crate) async fn wait_for_no_pods(&self, name: &str) -> Done {
-        let api: Api<Deployment> = self.seed_api();
-        let judge = |found: Option<&Deployment>| match found
-            .and_then(|one| one.status.as_ref())
-            .and_then(|status| status.replicas)
-        {
-            None | Some(0) => Verdict::Ready(()),
-            Some(left) => Verdict::Pending(format!("deployment {name:?} still has {left} pods")),
-        };
-        Ok(wait_for(&api, name, patience(FIVE_MINUTES), judge).await?)
-    }
-
-    /// Stops the control plane, from the controllers to etcd [CP-120].
-    pub(crate) async fn hibernate_control_plane(&self) -> Done {
-        for name in [
-            resource_manager::NAME,
-            kube_controller_manager::NAME,
-            kube_scheduler::NAME,
-            vpn::SEED_NAME,
-            cluster_autoscaler::NAME,
-        ] {
-            self.scale(name, 0).await?;
-        }
-        for name in [resource_manager::NAME, kube_controller_manager::NAME] {
-            self.wait_for_no_pods(name).await?;
-        }
-        let autoscaler = crate::apply::name(
-            "autoscaling/v2",
-            "HorizontalPodAutoscaler",
-            Some(&self.namespace),
-            kube_apiserver::NAME,
-        );
-        crate::apply::delete(self.seed_client(), &autoscaler).await?;
-        self.scale(kube_apiserver::NAME, 0).await?;
-        self.wait_for_no_pods(kube_apiserver::NAME).await?;
-        self.scale_etcds(0).await
-    }
 }

@@ -48,7 +48,7 @@ pub(crate) async fn run(config: Config, resources: Informer<ManagedResource>, st
     let queue = failed::queue();
     let installations: Informer<ControllerInstallation> = Informer::start(
         Api::all(config.garden.clone()),
-        kube::runtime::watcher::Config::default().fields(&format!("spec.seedRef.name={}", config.seed_name)),
+        kube::runtime::watcher::Config::default().fields(&seed_field(&config.seed_name)),
         &stop,
     );
     let seed = config.seed_name.clone();
@@ -70,6 +70,11 @@ pub(crate) async fn run(config: Config, resources: Informer<ManagedResource>, st
         async move { reconcile(&config, &key).await }
     });
     tokio::join!(requiring, installing);
+}
+
+/// Selects the installations of a seed: gardenlet may list no others.
+pub(crate) fn seed_field(seed: &str) -> String {
+    format!("spec.seedRef.name={seed}")
 }
 
 /// The namespace of an installation [EXT-104].

@@ -5,6 +5,8 @@
 mod backup;
 #[path = "shoot/falling_asleep.rs"]
 mod falling_asleep;
+#[path = "shoot/required_extensions.rs"]
+mod required_extensions;
 #[path = "shoot/world.rs"]
 mod world;
 
@@ -12,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gardener_apis::core::v1beta1::{Gardener, Seed};
-use gardener_gardenlet::{Config, Settings};
+use gardener_gardenlet::{Config, Settings, ShootClients};
 use kube::ResourceExt;
 use kube::core::DynamicObject;
 use serde_json::{Value, json};
@@ -55,6 +57,16 @@ fn shoot(workers: bool) -> Value {
     })
 }
 
+/// What the extension of the shoots here is responsible for.
+const RESOURCES: [(&str, &str); 6] = [
+    ("ControlPlane", "local"),
+    ("DNSRecord", "local"),
+    ("Infrastructure", "local"),
+    ("Network", "calico"),
+    ("OperatingSystemConfig", "local"),
+    ("Worker", "local"),
+];
+
 struct Landscape {
     world: Arc<World>,
     stop: CancellationToken,
@@ -62,8 +74,15 @@ struct Landscape {
 
 impl Landscape {
     async fn start() -> Self {
-        let landscape = Self::alone(Settings::default()).await;
-        let world = &landscape.world;
+        let world = Arc::new(World::new().await);
+        let shoots = Arc::new(OneShoot(world.client("shoot")));
+        Self::start_in(world, Settings::default(), shoots).await
+    }
+
+    async fn start_in(world: Arc<World>, settings: Settings, shoots: Arc<dyn ShootClients>) -> Self {
+        let landscape = Self::alone_in(world, settings, shoots);
+        let world = Arc::clone(&landscape.world);
+        world.install_extension("provider-local", &RESOURCES).await;
         let playing = world.clone();
         tokio::spawn(async move { playing.stand_in().await });
         // The one Deployment in the shoot that gardenlet looks at.
@@ -85,12 +104,17 @@ impl Landscape {
     /// gardenlet without anything beside it.
     async fn alone(settings: Settings) -> Self {
         let world = Arc::new(World::new().await);
+        let shoots = Arc::new(OneShoot(world.client("shoot")));
+        Self::alone_in(world, settings, shoots)
+    }
+
+    fn alone_in(world: Arc<World>, settings: Settings, shoots: Arc<dyn ShootClients>) -> Self {
         let stop = CancellationToken::new();
         let config = Config {
             garden: world.client("garden"),
             garden_kubeconfig: None,
             seed: world.client("seed"),
-            shoots: Arc::new(OneShoot(world.client("shoot"))),
+            shoots,
             seed_name: "local".to_owned(),
             seed_template: Some(seed()),
             identity: Gardener {
@@ -114,10 +138,18 @@ impl Landscape {
 
     /// Waits until the last operation is in a state.
     async fn wait(&self, kind: &str, state: &str) -> Value {
+        self.until(|shoot| {
+            let last = &shoot["status"]["lastOperation"];
+            last["type"] == kind && last["state"] == state
+        })
+        .await
+    }
+
+    /// Waits until the shoot is as wanted.
+    async fn until(&self, is_wanted: impl Fn(&Value) -> bool) -> Value {
         for _ in 0..2000 {
             let shoot = self.shoot().await;
-            let last = &shoot["status"]["lastOperation"];
-            if last["type"] == kind && last["state"] == state {
+            if is_wanted(&shoot) {
                 return shoot;
             }
             tokio::time::sleep(Duration::from_millis(50)).await;

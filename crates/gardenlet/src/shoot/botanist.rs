@@ -11,6 +11,7 @@ mod garden;
 mod hibernation;
 mod network;
 mod removal;
+mod required_extensions;
 mod restart;
 mod secrets;
 mod system;

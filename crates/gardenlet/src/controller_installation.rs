@@ -19,6 +19,7 @@ use gardener_controller::apply as patching;
 use gardener_controller::conditions::{self, status};
 use gardener_controller::{Action, Change, Controller, Informer, ObjectRef, Read};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::api::ListParams;
 use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -77,8 +78,13 @@ pub(crate) fn seed_field(seed: &str) -> String {
     format!("spec.seedRef.name={seed}")
 }
 
+/// Selects the installations of a seed.
+pub(crate) fn of_seed(seed: &str) -> ListParams {
+    ListParams::default().fields(&seed_field(seed))
+}
+
 /// The namespace of an installation [EXT-104].
-fn namespace_of(installation: &ControllerInstallation) -> String {
+pub(crate) fn namespace_of(installation: &ControllerInstallation) -> String {
     format!("extension-{}", installation.name_any())
 }
 

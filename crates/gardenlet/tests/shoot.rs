@@ -3,6 +3,8 @@
 
 #[path = "shoot/backup.rs"]
 mod backup;
+#[path = "shoot/care.rs"]
+mod care;
 #[path = "shoot/falling_asleep.rs"]
 mod falling_asleep;
 #[path = "shoot/required_extensions.rs"]
@@ -70,21 +72,27 @@ const RESOURCES: [(&str, &str); 6] = [
 struct Landscape {
     world: Arc<World>,
     stop: CancellationToken,
+    /// Who plays what is beside gardenlet. They look around all the time: a test that lets much time pass sends them home when they are done.
+    playing: Option<tokio::task::JoinHandle<()>>,
 }
 
 impl Landscape {
     async fn start() -> Self {
+        Self::start_with(Settings::default()).await
+    }
+
+    async fn start_with(settings: Settings) -> Self {
         let world = Arc::new(World::new().await);
         let shoots = Arc::new(OneShoot(world.client("shoot")));
-        Self::start_in(world, Settings::default(), shoots).await
+        Self::start_in(world, settings, shoots).await
     }
 
     async fn start_in(world: Arc<World>, settings: Settings, shoots: Arc<dyn ShootClients>) -> Self {
-        let landscape = Self::alone_in(world, settings, shoots);
+        let mut landscape = Self::alone_in(world, settings, shoots);
         let world = Arc::clone(&landscape.world);
         world.install_extension("provider-local", &RESOURCES).await;
         let playing = world.clone();
-        tokio::spawn(async move { playing.stand_in().await });
+        landscape.playing = Some(tokio::spawn(async move { playing.stand_in().await }));
         // The one Deployment in the shoot that gardenlet looks at.
         world
             .create("shoot", "apps", "v1", "Deployment", Some("kube-system"), json!({
@@ -127,7 +135,8 @@ impl Landscape {
             settings,
         };
         tokio::spawn(gardener_gardenlet::run(config, stop.clone()));
-        Self { world, stop }
+        let playing = None;
+        Self { world, stop, playing }
     }
 
     async fn shoot(&self) -> Value {
@@ -253,6 +262,45 @@ async fn cp_31_a_workerless_shoot_has_no_nodes_side() {
     let deployments = dynamic(&seed, "apps", "v1", "Deployment", namespace);
     assert!(deployments.get_opt("kube-scheduler").await.unwrap().is_none());
     assert!(deployments.get_opt("kube-apiserver").await.unwrap().is_some());
+    landscape.stop.cancel();
+}
+
+/// What a control plane must have is there, whatever its owner chooses [ST-54].
+#[tokio::test(start_paused = true)]
+async fn cp_f39_requests_of_pods_are_scaled_if_that_is_wanted() {
+    let landscape = Landscape::start().await;
+    let mut mine = shoot(true);
+    mine["spec"]["kubernetes"]["verticalPodAutoscaler"] = json!({"enabled": true});
+    let world = &landscape.world;
+    world
+        .create("garden", CORE, "v1beta1", "Shoot", Some("garden-dev"), mine)
+        .await;
+    landscape.wait("Create", "Succeeded").await;
+    let healthy = |shoot: &Value| {
+        let mut all = shoot["status"]["conditions"].as_array().into_iter().flatten();
+        all.any(|own| own["type"] == "ControlPlaneHealthy" && own["status"] == "True")
+    };
+    landscape.until(healthy).await;
+    let deployments = dynamic(
+        &world.client("seed"),
+        "apps",
+        "v1",
+        "Deployment",
+        Some("shoot--dev--my"),
+    );
+    let names = ["vpa-admission-controller", "vpa-recommender", "vpa-updater"];
+    for name in names {
+        assert!(deployments.get_opt(name).await.unwrap().is_some(), "{name}");
+    }
+    let shoots = dynamic(&world.client("garden"), CORE, "v1beta1", "Shoot", Some("garden-dev"));
+    let patch = json!({"spec": {"kubernetes": {"verticalPodAutoscaler": {"enabled": false}}}});
+    let patch = kube::api::Patch::Merge(patch);
+    shoots.patch("my", &Default::default(), &patch).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    landscape.wait("Reconcile", "Succeeded").await;
+    for name in names {
+        assert!(deployments.get_opt(name).await.unwrap().is_none(), "{name}");
+    }
     landscape.stop.cancel();
 }
 

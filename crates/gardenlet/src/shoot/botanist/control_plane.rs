@@ -20,7 +20,7 @@ use super::{Botanist, Done};
 use crate::components::etcd::{self, Backup, Role};
 use crate::components::{
     cluster_autoscaler, kube_apiserver, kube_controller_manager, kube_scheduler, machine_controller_manager,
-    monitoring, resource_manager, vpn,
+    monitoring, resource_manager, vertical_pod_autoscaler, vpn,
 };
 use crate::health;
 
@@ -281,6 +281,31 @@ impl Botanist {
             &worker.status.machine_deployments,
         ))
         .await
+    }
+
+    /// [CP-F39]
+    pub(crate) async fn deploy_vertical_pod_autoscaler(&self) -> Done {
+        let view = self.view();
+        let cluster = view.cluster();
+        let resource = vertical_pod_autoscaler::RESOURCE;
+        if vertical_pod_autoscaler::is_wanted(&cluster) {
+            for name in vertical_pod_autoscaler::NAMES {
+                let replicas = self.controller_replicas(name, 1).await?;
+                let manifests = vertical_pod_autoscaler::manifests(&cluster, name, replicas);
+                self.apply(&manifests).await?;
+            }
+            let objects = vertical_pod_autoscaler::shoot_objects();
+            return self.deploy_to_shoot(resource, &objects).await;
+        }
+        for name in vertical_pod_autoscaler::NAMES {
+            // the Deployments go last: as long as there is one, there may be more
+            if self.live(name).await?.is_some() {
+                crate::managed_resource::delete(self.seed_client(), &self.namespace, resource).await?;
+                let manifests = vertical_pod_autoscaler::manifests(&cluster, name, 0);
+                crate::apply::delete_all(self.seed_client(), &manifests).await?;
+            }
+        }
+        Ok(())
     }
 
     /// [CP-F67]

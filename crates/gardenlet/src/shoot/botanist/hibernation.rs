@@ -17,7 +17,8 @@ use tokio::time::Instant;
 use super::cleanup::clean_volume_attachments;
 use super::{Botanist, Done};
 use crate::components::{
-    cluster_autoscaler, kube_apiserver, kube_controller_manager, kube_scheduler, resource_manager, vpn,
+    cluster_autoscaler, kube_apiserver, kube_controller_manager, kube_scheduler, resource_manager,
+    vertical_pod_autoscaler, vpn,
 };
 
 /// How long all that runs in a shoot has to end.
@@ -84,13 +85,14 @@ impl Botanist {
         {
             self.wait_until_nothing_runs().await?;
         }
-        for name in [
+        let stopped = [
             resource_manager::NAME,
             kube_controller_manager::NAME,
             kube_scheduler::NAME,
             vpn::SEED_NAME,
             cluster_autoscaler::NAME,
-        ] {
+        ];
+        for name in stopped.into_iter().chain(vertical_pod_autoscaler::NAMES) {
             self.scale(name, 0).await?;
         }
         for name in [resource_manager::NAME, kube_controller_manager::NAME] {

@@ -143,8 +143,21 @@ pub async fn wait_for_all<K: Watched>(
     patience: Patience,
     check: impl Fn(&[K]) -> Result<(), String>,
 ) -> Result<(), String> {
+    wait_for_selected(api, watcher::Config::default(), patience, check).await
+}
+
+/// Waits until `check` is content with those objects of an API together that are `selected`. It is asked at every change.
+///
+/// # Errors
+/// As [`wait_for_all`].
+pub async fn wait_for_selected<K: Watched>(
+    api: &Api<K>,
+    selected: watcher::Config,
+    patience: Patience,
+    check: impl Fn(&[K]) -> Result<(), String>,
+) -> Result<(), String> {
     let deadline = Instant::now() + patience.timeout;
-    let mut events = pin!(watcher(Raw::api(api.clone()), watcher::Config::default()));
+    let mut events = pin!(watcher(Raw::api(api.clone()), selected));
     let mut known: BTreeMap<ObjectRef, K> = BTreeMap::new();
     let mut listed = false;
     let mut last = "nothing could be listed".to_owned();

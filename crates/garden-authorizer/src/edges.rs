@@ -174,16 +174,13 @@ impl MakesEdges for CertificateSigningRequest {
 }
 
 impl MakesEdges for ControllerDeployment {
-    /// As upstream, other resources count only beside an OCI repository.
+    /// What the values ask for counts wherever the chart is; upstream forgets it where the deployment holds the chart itself, so that its gardenlets
+    /// cannot render such values.
     fn edges(&self, own: Vertex, _: Scope) -> Contribution {
         let mut made = Contribution::default();
-        let Some(repository) = self.helm.as_ref().and_then(|helm| helm.oci_repository.as_ref()) else {
-            return made;
-        };
-        for reference in [&repository.pull_secret_ref, &repository.ca_bundle_secret_ref]
-            .into_iter()
-            .flatten()
-        {
+        let repository = self.helm.as_ref().and_then(|helm| helm.oci_repository.as_ref());
+        let secrets = repository.map(|repository| [&repository.pull_secret_ref, &repository.ca_bundle_secret_ref]);
+        for reference in secrets.into_iter().flatten().flatten() {
             made.add_from(Vertex::new(Kind::Secret, GARDEN_NAMESPACE, reference.name()), &own);
         }
         for NamedResource { resource_ref } in self.resources.iter().flatten() {

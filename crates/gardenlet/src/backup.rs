@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use gardener_apis::constants::GARDEN_NAMESPACE;
-use gardener_apis::core::v1beta1::{BackupBucket, BackupEntry, LastError, LastOperation};
+use gardener_apis::core::v1beta1::{BackupBucket, BackupEntry, LastError, LastOperation, Shoot};
 use gardener_apis::extensions::v1alpha1 as extensions;
 use gardener_controller::apply::{self as patching, ApplyError, Writable};
 use gardener_controller::events::{Recorder, Severity};
@@ -22,7 +22,7 @@ use gardener_rules::operation::{OperationType, SUCCEEDED, last_operation};
 use k8s_openapi::api::core::v1::{ObjectReference, Secret, SecretReference};
 use k8s_openapi::jiff::Timestamp;
 use kube::runtime::watcher;
-use kube::{Api, Resource};
+use kube::{Api, Resource, ResourceExt};
 use tokio_util::sync::CancellationToken;
 
 use crate::Config;
@@ -48,6 +48,14 @@ pub(crate) enum Failed {
     },
     #[error("{0}")]
     Extension(String),
+}
+
+/// The name of a shoot's BackupEntry, in the garden and in the seed [CP-42].
+pub(crate) fn entry_name(technical_id: &str, shoot: &Shoot) -> String {
+    match shoot.status.uid.as_str() {
+        "" => format!("{technical_id}--{}", shoot.uid().unwrap_or_default()),
+        uid => format!("{technical_id}--{uid}"),
+    }
 }
 
 /// What a status tells of an operation.

@@ -1,14 +1,21 @@
 //! The shoot care controller: looks at control planes and nodes, and tells the conditions of §6 of the status rules and the constraints of §10
-//! [ST-40..61], [ST-80..89].
+//! [ST-40..61], [ST-80..89]. Beside that it takes away what is in the way in shoots [ST-42], [ST-110].
 
 mod api_server;
 mod checks;
 mod constraints;
+mod control_plane;
+mod extensions;
+mod garbage;
+mod nodes;
+mod system;
+mod webhooks;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use gardener_apis::core::v1beta1::{Condition, LastOperation, Shoot};
+use futures::FutureExt;
+use gardener_apis::core::v1beta1::{Condition, LastOperation, Seed, Shoot};
 use gardener_apis::extensions::v1alpha1::Cluster;
 use gardener_controller::apply as patching;
 use gardener_controller::conditions::{self, Update, status};
@@ -19,6 +26,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::SignedDuration;
 use kube::{Api, ResourceExt};
 use serde::Deserialize;
+use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use crate::Config;
@@ -40,8 +48,10 @@ const UNBOUND_RETRY: Duration = Duration::from_secs(30);
 pub(crate) enum Verdict {
     /// It holds: reason and message.
     Holds(&'static str, &'static str),
-    /// It does not.
+    /// It does not; whether that counts already is decided by its threshold.
     Fails(Finding),
+    /// It has this status, whatever its threshold is.
+    Is(&'static str, Finding),
     /// It could not be checked, for this reason [ST-32].
     Unknown(String),
 }
@@ -53,8 +63,35 @@ pub(crate) enum Failed {
     Api(#[from] kube::Error),
     #[error(transparent)]
     Write(#[from] patching::ApplyError),
-    #[error("the Cluster object in the seed tells of a shoot that cannot be read: {0}")]
+    #[error("the Cluster object in the seed tells of a shoot or a seed that cannot be read: {0}")]
     Cluster(serde_json::Error),
+}
+
+/// What is looked at.
+struct Known {
+    /// The shoot as it was rolled out last, with its status of now.
+    shoot: Shoot,
+    /// Its seed as it was then.
+    seed: Seed,
+    /// When the look is over, whoever has not answered yet [ST-40].
+    deadline: Instant,
+}
+
+/// What is told of what did not answer in time.
+const LATE: &str = "context deadline exceeded";
+
+/// What `work` comes to, if it does until then.
+async fn until<T>(deadline: Instant, work: impl Future<Output = Result<T, String>>) -> Result<T, String> {
+    timeout_at(deadline, work)
+        .await
+        .unwrap_or_else(|_| Err(LATE.to_owned()))
+}
+
+impl Known {
+    /// What `work` comes to, if it does in time.
+    async fn in_time<T>(&self, work: impl Future<Output = Result<T, String>>) -> Result<T, String> {
+        until(self.deadline, work).await
+    }
 }
 
 fn last_state(shoot: &Shoot) -> (&str, &str) {
@@ -122,43 +159,56 @@ async fn reconcile(config: &Config, key: &ObjectRef) -> Result<Action, Failed> {
     }
     let garden = shoot;
     let now = config.clock.time();
-    let shoot = match rolled_out(config, &garden).await {
-        Ok(shoot) => shoot,
+    let period = config.settings.shoot_care.sync_period;
+    let known = match rolled_out(config, &garden, Instant::now() + period).await {
+        Ok(known) => known,
         Err(why) => {
             not_checked(&api, &garden, &now).await?;
             return Err(why);
         }
     };
-    let wanted: Vec<&str> = kinds(&shoot);
-    let server = match is_hibernated(&shoot) {
+    let shoot = &known.shoot;
+    let wanted: Vec<&str> = kinds(shoot);
+    let server = match is_hibernated(shoot) {
         true => ApiServer::Rests,
-        false => ApiServer::look(config, &namespace(&shoot)).await,
+        false => ApiServer::look(config, &known).await,
     };
-    let verdicts = checks::all(config, &shoot, &wanted, &server).await;
-    let old = &shoot.status.conditions;
+    let (verdicts, mut restrictions, (), ()) = tokio::join!(
+        checks::all(config, &known, &wanted, &server).boxed(),
+        constraints::all(config, &known, &server).boxed(),
+        garbage::collect(config, &known, &server).boxed(),
+        webhooks::remediate(config, &known, &server).boxed(),
+    );
+    let last = shoot.status.last_operation.as_ref();
     let mut news: Vec<Condition> = verdicts
         .into_iter()
         .map(|(kind, verdict)| {
-            let before = conditions::get_or_init(old, kind, &now);
-            match verdict {
-                Verdict::Holds(reason, message) => conditions::with(&before, status::TRUE, reason, message, &now),
-                Verdict::Unknown(why) => conditions::unknown_error(&before, &why, &now),
-                Verdict::Fails(finding) => {
-                    let last = shoot.status.last_operation.as_ref();
-                    failing(&before, &finding, threshold(config, kind), last, &now)
-                }
-            }
+            let before = conditions::get_or_init(&shoot.status.conditions, kind, &now);
+            judged(&before, verdict, threshold(config, kind), last, &now)
         })
         .collect();
-    let mut restrictions = constraints::all(config, &shoot, &server).await;
     let is_fine = news.iter().all(|one| one.status == status::TRUE);
-    pardon(&shoot, &mut news, &now);
-    pardon(&shoot, &mut restrictions, &now);
+    pardon(shoot, &mut news, &now);
+    pardon(shoot, &mut restrictions, &now);
     tell(&api, &garden, &news, &restrictions).await?;
-    let period = config.settings.shoot_care.sync_period;
-    let last = shoot.status.last_operation.as_ref();
     let next = next_look(is_fine, last, config.clock.now(), period);
     Ok(Action::RequeueAfter(next))
+}
+
+/// What a check makes of a condition.
+fn judged(
+    before: &Condition,
+    verdict: Verdict,
+    threshold: Option<SignedDuration>,
+    last: Option<&LastOperation>,
+    now: &Time,
+) -> Condition {
+    match verdict {
+        Verdict::Holds(reason, message) => conditions::with(before, status::TRUE, reason, message, now),
+        Verdict::Unknown(why) => conditions::unknown_error(before, &why, now),
+        Verdict::Fails(finding) => failing(before, &finding, threshold, last, now),
+        Verdict::Is(value, finding) => with_finding(before, value, &finding, now),
+    }
 }
 
 /// The conditions that a shoot has.
@@ -169,13 +219,18 @@ fn kinds(shoot: &Shoot) -> Vec<&'static str> {
 }
 
 /// The shoot as it was rolled out last: with the specification that the seed knows, which may lag behind the garden's [ST-41].
-async fn rolled_out(config: &Config, garden: &Shoot) -> Result<Shoot, Failed> {
+async fn rolled_out(config: &Config, garden: &Shoot, deadline: Instant) -> Result<Known, Failed> {
     let clusters: Api<Cluster> = Api::all(config.seed.clone());
     let cluster = clusters.read(&namespace(garden)).await?;
     let known = Shoot::deserialize(&cluster.spec.shoot).map_err(Failed::Cluster)?;
-    Ok(Shoot {
-        spec: known.spec,
-        ..garden.clone()
+    let seed = cluster.spec.seed.as_ref().map(Seed::deserialize).transpose();
+    Ok(Known {
+        shoot: Shoot {
+            spec: known.spec,
+            ..garden.clone()
+        },
+        seed: seed.map_err(Failed::Cluster)?.unwrap_or_default(),
+        deadline,
     })
 }
 
@@ -229,6 +284,10 @@ pub(crate) fn failing(
     now: &Time,
 ) -> Condition {
     let value = status_of_failure(before, &finding.reason, threshold, last, now.0);
+    with_finding(before, value, finding, now)
+}
+
+fn with_finding(before: &Condition, value: &str, finding: &Finding, now: &Time) -> Condition {
     let codes: Vec<&str> = finding.codes.iter().map(String::as_str).collect();
     let update = Update {
         status: Some(value),
@@ -239,10 +298,14 @@ pub(crate) fn failing(
     conditions::updated(before, &update, now)
 }
 
-fn threshold(config: &Config, kind: &str) -> Option<SignedDuration> {
-    let all = &config.settings.shoot_care.condition_thresholds;
+/// The threshold of a condition among those that are configured.
+pub(crate) fn threshold_of(all: &[(String, Duration)], kind: &str) -> Option<SignedDuration> {
     let found = all.iter().find(|(one, _)| one == kind)?;
     SignedDuration::try_from(found.1).ok()
+}
+
+fn threshold(config: &Config, kind: &str) -> Option<SignedDuration> {
+    threshold_of(&config.settings.shoot_care.condition_thresholds, kind)
 }
 
 /// Whether the cluster sleeps, as far as it was rolled out [ST-50].
@@ -256,5 +319,159 @@ pub(crate) fn namespace(shoot: &Shoot) -> String {
         shoot.name_any()
     } else {
         shoot.status.technical_id.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gardener_apis::core::v1beta1::LastError;
+    use k8s_openapi::jiff::Timestamp;
+
+    use super::*;
+
+    fn at(second: i64) -> Time {
+        // far enough from the time that stands for none
+        Time(Timestamp::from_second(1_700_000_000 + second).unwrap())
+    }
+
+    fn second(time: Option<&Time>) -> i64 {
+        time.unwrap().0.as_second() - 1_700_000_000
+    }
+
+    /// Status, reason, last transition and last update.
+    fn told(condition: &Condition) -> (&str, &str, i64, i64) {
+        let (transition, update) = (&condition.last_transition_time, &condition.last_update_time);
+        (
+            &condition.status,
+            &condition.reason,
+            second(transition.as_ref()),
+            second(update.as_ref()),
+        )
+    }
+
+    fn old(status: &str, reason: &str, since: i64) -> Condition {
+        Condition {
+            r#type: API_SERVER.to_owned(),
+            status: status.to_owned(),
+            reason: reason.to_owned(),
+            message: "m".to_owned(),
+            last_transition_time: Some(at(since)),
+            last_update_time: Some(at(since)),
+            codes: Vec::new(),
+        }
+    }
+
+    fn operation(kind: &str, state: &str, updated: i64) -> LastOperation {
+        LastOperation {
+            r#type: kind.to_owned(),
+            state: state.to_owned(),
+            last_update_time: Some(at(updated)),
+            ..LastOperation::default()
+        }
+    }
+
+    const MINUTE: Option<SignedDuration> = Some(SignedDuration::from_mins(1));
+
+    #[test]
+    fn st_30_worked_cases() {
+        let succeeded = |updated| Some(operation("Reconcile", "Succeeded", updated));
+        let (running, holds, failed) = ("Progressing", "True", "False");
+        type Case = (
+            &'static str,
+            Condition,
+            Option<SignedDuration>,
+            Option<LastOperation>,
+            &'static str,
+            &'static str,
+        );
+        let table: [Case; 12] = [
+            ("W-T1", old(holds, "R", -300), MINUTE, None, "A", running),
+            ("W-T2", old(holds, "R", -300), None, None, "A", failed),
+            ("W-T3", old(running, "R", -300), MINUTE, succeeded(-30), "A", running),
+            ("W-T4", old(running, "R", -30), MINUTE, succeeded(-120), "A", running),
+            ("W-T5", old(running, "R", -61), MINUTE, succeeded(-120), "A", failed),
+            (
+                "W-T6",
+                old(running, "R", -60),
+                MINUTE,
+                Some(operation("Reconcile", "Error", -5)),
+                "A",
+                running,
+            ),
+            ("W-T7", old(failed, "A", -300), MINUTE, succeeded(-30), "A", running),
+            ("W-T8", old(failed, "A", -300), MINUTE, succeeded(-90), "A", failed),
+            ("W-T9", old(failed, "A", -300), MINUTE, succeeded(-90), "B", running),
+            ("W-T10", old(failed, "A", -300), MINUTE, succeeded(-90), "A", failed),
+            ("W-T11", old(failed, "A", -300), None, None, "B", failed),
+            ("W-T12", old("Unknown", "R", -300), MINUTE, None, "A", failed),
+        ];
+        for (id, before, threshold, last, reason, expected) in table {
+            let verdict = Verdict::Fails(Finding::new(reason, "other message"));
+            let after = judged(&before, verdict, threshold, last.as_ref(), &at(0));
+            assert_eq!(
+                (after.status.as_str(), after.reason.as_str()),
+                (expected, reason),
+                "{id}"
+            );
+            assert_eq!(second(after.last_update_time.as_ref()), 0, "{id}");
+        }
+    }
+
+    #[test]
+    fn st_21_30_31_an_api_server_that_fails_and_recovers() {
+        let fails = |reason: &str, message: &str| Verdict::Fails(Finding::new(reason, message));
+        let (failed, down) = ("HealthzRequestFailed", "APIServerDown");
+        let fine = "HealthzRequestSucceeded";
+        let mut condition = old("True", fine, 0);
+        for (now, verdict, expected) in [
+            (60, fails(failed, "m1"), ("Progressing", failed, 60, 60)),
+            (90, fails(failed, "m2"), ("Progressing", failed, 60, 90)),
+            (120, fails(failed, "m2"), ("Progressing", failed, 60, 90)),
+            (121, fails(failed, "m2"), ("False", failed, 121, 90)),
+            (150, fails(down, "m3"), ("Progressing", down, 150, 150)),
+            (180, Verdict::Holds(fine, "m"), ("True", fine, 180, 180)),
+        ] {
+            condition = judged(&condition, verdict, MINUTE, None, &at(now));
+            assert_eq!(told(&condition), expected, "22.2 at {now}");
+        }
+    }
+
+    #[test]
+    fn st_70_71_a_control_plane_that_is_created() {
+        let shoot = |kind: &str, errors: Vec<LastError>| {
+            let mut shoot = Shoot::default();
+            shoot.status.last_operation = Some(operation(kind, "Processing", 0));
+            shoot.status.last_errors = errors;
+            shoot
+        };
+        let creating = shoot("Create", Vec::new());
+        let mut conditions = Vec::new();
+        for (now, transition) in [(10, 10), (40, 10), (70, 10), (100, 100), (130, 100)] {
+            let before = conditions::get_or_init(&conditions, CONTROL_PLANE, &at(now));
+            let last = creating.status.last_operation.as_ref();
+            let verdict = Verdict::Fails(Finding::new("EtcdMissing", "m"));
+            conditions = vec![judged(&before, verdict, MINUTE, last, &at(now))];
+            pardon(&creating, &mut conditions, &at(now));
+            assert_eq!(
+                told(&conditions[0]),
+                ("Progressing", "EtcdMissing", transition, 10),
+                "22.3 at {now}"
+            );
+        }
+        let mut failed = vec![old("False", "EtcdMissing", 0)];
+        pardon(&shoot("Reconcile", vec![LastError::default()]), &mut failed, &at(1));
+        assert_eq!(failed[0].status, "False", "22.3");
+    }
+
+    #[test]
+    fn st_51_65_what_counts_at_once() {
+        let before = old("True", "R", -300);
+        for status in ["False", "Unknown", "Progressing"] {
+            let verdict = Verdict::Is(status, Finding::new("A", "m"));
+            assert_eq!(judged(&before, verdict, MINUTE, None, &at(0)).status, status);
+        }
+        let unknown = judged(&before, Verdict::Unknown(String::new()), MINUTE, None, &at(0));
+        assert_eq!(told(&unknown), ("Unknown", "ConditionCheckError", 0, 0), "[ST-32]");
+        assert_eq!(unknown.message, "unknown", "[ST-22]");
     }
 }

@@ -16,6 +16,7 @@ pub mod operating_system_config;
 pub mod resource_manager;
 pub mod seed_system;
 pub mod shoot_system;
+pub mod vertical_pod_autoscaler;
 pub mod vpn;
 pub mod workload;
 

@@ -67,6 +67,8 @@ pub struct Settings {
     pub lease_resync: Duration,
     /// `controllers.seedCare.syncPeriod`.
     pub seed_care_sync_period: Duration,
+    /// `controllers.seedCare.conditionThresholds`, by condition type [ST-30].
+    pub seed_care_condition_thresholds: Vec<(String, Duration)>,
     /// `controllers.controllerInstallationCare.syncPeriod`.
     pub controller_installation_care_sync_period: Duration,
     /// `controllers.backupEntry`.
@@ -115,6 +117,10 @@ pub struct CareSettings {
     pub stale_extension_health_checks: Option<Duration>,
     /// How long a failing check is Progressing before it is False, by condition type [ST-30].
     pub condition_thresholds: Vec<(String, Duration)>,
+    /// How long a ManagedResource may roll out before that counts; not at all if there is none [ST-62].
+    pub managed_resource_progressing_threshold: Option<Duration>,
+    /// Whether webhooks that are problematic are changed [ST-110].
+    pub webhook_remediator_enabled: bool,
 }
 
 /// `controllers.backupEntry`.
@@ -147,10 +153,13 @@ impl Default for Settings {
                 sync_period: MINUTE,
                 stale_extension_health_checks: Some(MINUTE * 5),
                 condition_thresholds: Vec::new(),
+                managed_resource_progressing_threshold: None,
+                webhook_remediator_enabled: false,
             },
             seed_sync_period: MINUTE,
             lease_resync: Duration::from_secs(2),
             seed_care_sync_period: Duration::from_secs(30),
+            seed_care_condition_thresholds: Vec::new(),
             controller_installation_care_sync_period: Duration::from_secs(30),
             backup_entry: BackupEntrySettings::default(),
             ingress: Ingress {

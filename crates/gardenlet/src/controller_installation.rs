@@ -23,6 +23,7 @@ use gardener_controller::{Action, Change, Controller, Informer, ObjectRef, Read}
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::api::ListParams;
 use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -54,7 +55,7 @@ pub(crate) async fn run(config: Config, resources: Informer<ManagedResource>, st
     let queue = failed::queue();
     let installations: Informer<ControllerInstallation> = Informer::start(
         Api::all(config.garden.clone()),
-        kube::runtime::watcher::Config::default().fields(&format!("spec.seedRef.name={}", config.seed_name)),
+        kube::runtime::watcher::Config::default().fields(&seed_field(&config.seed_name)),
         &stop,
     );
     let seed = config.seed_name.clone();
@@ -78,8 +79,18 @@ pub(crate) async fn run(config: Config, resources: Informer<ManagedResource>, st
     tokio::join!(requiring, installing);
 }
 
+/// Selects the installations of a seed: gardenlet may list no others.
+pub(crate) fn seed_field(seed: &str) -> String {
+    format!("spec.seedRef.name={seed}")
+}
+
+/// Selects the installations of a seed.
+pub(crate) fn of_seed(seed: &str) -> ListParams {
+    ListParams::default().fields(&seed_field(seed))
+}
+
 /// The namespace of an installation [EXT-104].
-fn namespace_of(installation: &ControllerInstallation) -> String {
+pub(crate) fn namespace_of(installation: &ControllerInstallation) -> String {
     format!("extension-{}", installation.name_any())
 }
 
@@ -135,16 +146,13 @@ async fn reconcile(config: &Config, key: &ObjectRef) -> Result<Action, Failed> {
         .as_ref()
         .and_then(|one| one.name.clone())
     else {
+        // whoever waits for the extension must not wait for what there is not
+        let nothing = "Nothing is to be installed";
         let all = [
             told(&list, "Valid", true, "RegistrationValid", "Registration is valid", &now),
-            told(
-                &list,
-                "Installed",
-                true,
-                "InstallationSuccessful",
-                "Nothing is to be installed",
-                &now,
-            ),
+            told(&list, "Installed", true, "InstallationSuccessful", nothing, &now),
+            told(&list, "Healthy", true, "ControllerHealthy", nothing, &now),
+            told(&list, "Progressing", false, "ControllerRolledOut", nothing, &now),
         ];
         tell(config, &installation, all.into()).await?;
         return Ok(Action::Done);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use gardener_apimachinery::clock::Clock;
-use gardener_apis::core::v1beta1::{Condition, LastError, LastOperation};
+use gardener_apis::core::v1beta1::{LastError, LastOperation};
 use gardener_apis::extensions::v1alpha1 as extensions;
 use gardener_controller::Read;
 use gardener_controller::apply::{self, ApplyError, Writable};
@@ -23,8 +23,6 @@ pub trait ExtensionObject: Writable + Watched + Resource<DynamicType = ()> {
     fn last_operation(&self) -> Option<&LastOperation>;
     /// `status.observedGeneration`.
     fn observed_generation(&self) -> i64;
-    /// `status.conditions`.
-    fn conditions(&self) -> &[Condition];
 }
 
 macro_rules! extension_objects {
@@ -38,9 +36,6 @@ macro_rules! extension_objects {
             }
             fn observed_generation(&self) -> i64 {
                 self.status.observed_generation.unwrap_or_default()
-            }
-            fn conditions(&self) -> &[Condition] {
-                &self.status.conditions
             }
         }
     )*};

@@ -45,7 +45,7 @@ pub async fn run(config: Config, stop: CancellationToken) {
     );
     let own = watcher::Config::default().labels(&config.seed_label());
     let shoots: Informer<Shoot> = Informer::start(Api::all(config.garden.clone()), own, &stop);
-    let resources = managed_resource::informer(&config.seed, &stop);
+    let resources = managed_resource::informer(&config.seed, components::seed_system::NAMESPACE, &stop);
     tokio::join!(
         backup::bucket::run(config.clone(), stop.clone()),
         backup::entry::run(config.clone(), stop.clone()),

@@ -127,12 +127,13 @@ pub async fn wait_gone(client: &Client, namespace: &str, name: &str, timeout: Du
     Ok(wait_deleted(&api, name, patience(timeout)).await?)
 }
 
-/// The ManagedResources of the seed's own namespace.
+/// The ManagedResources of a namespace.
 pub fn informer(
     client: &Client,
+    namespace: &str,
     stop: &tokio_util::sync::CancellationToken,
 ) -> gardener_controller::Informer<ManagedResource> {
-    let api = Api::namespaced(client.clone(), crate::components::seed_system::NAMESPACE);
+    let api = Api::namespaced(client.clone(), namespace);
     gardener_controller::Informer::start(api, kube::runtime::watcher::Config::default(), stop)
 }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gardener_apis::constants::{annotation, finalizer, operation};
-use gardener_apis::core::v1beta1::{Gardener, Seed};
+use gardener_apis::core::v1beta1::{Condition, Gardener, Seed};
 use gardener_controller::apply as patching;
 use gardener_controller::conditions::{self, status};
 use gardener_controller::{Action, Change, Controller, Informer, ObjectRef, Queue, RateLimit, Read};
@@ -27,6 +27,8 @@ use crate::Config;
 use crate::bootstrap::{self, GardenKubeconfig};
 use crate::failed::Failed;
 
+/// The condition that gardenlet is there.
+const READY: &str = "GardenletReady";
 /// Where the seeds' leases are in the garden.
 const LEASE_NAMESPACE: &str = "gardener-system-seed-lease";
 
@@ -70,10 +72,39 @@ pub(crate) async fn renew_lease(config: Config, seeds: Informer<Seed>, stop: Can
             }
             if let Err(error) = renew(&config).await {
                 tracing::warn!(%error, "cannot renew the seed's lease");
+                continue;
+            }
+            if let Some(seed) = seeds.get(&own)
+                && let Err(error) = tell_ready(&config, &seed).await
+            {
+                tracing::warn!(%error, "cannot tell that gardenlet is ready");
             }
         }
     };
     stop.run_until_cancelled(renewing).await;
+}
+
+/// The condition that gardenlet is there [ST-75].
+fn ready(seed: &Seed, now: &Time) -> Condition {
+    let old = conditions::get_or_init(&seed.status.conditions, READY, now);
+    let message = "Gardenlet is posting ready status.";
+    conditions::with(&old, status::TRUE, READY, message, now)
+}
+
+/// Says that gardenlet is there again where somebody took it for gone [ST-79]. Before the seed was reconciled once there is nothing to correct.
+async fn tell_ready(config: &Config, seed: &Seed) -> Result<(), Failed> {
+    let told = conditions::get(&seed.status.conditions, READY);
+    if told.is_none_or(|own| own.status == status::TRUE) {
+        return Ok(());
+    }
+    let api: Api<Seed> = Api::all(config.garden.clone());
+    let now = config.clock.time();
+    patching::patch_status(&api, seed, |seed| {
+        let news = ready(seed, &now);
+        seed.status.conditions = conditions::merge(std::mem::take(&mut seed.status.conditions), [news]);
+    })
+    .await?;
+    Ok(())
 }
 
 /// Whether the seed's API server says that it is well [ST-75].
@@ -165,9 +196,7 @@ async fn reconcile(config: &Config, key: &ObjectRef) -> Result<Action, Failed> {
     };
     let expires = config.garden_kubeconfig.as_ref().and_then(GardenKubeconfig::expires);
     let gardenlet: Gardener = config.identity.clone();
-    let old = conditions::get_or_init(&seed.status.conditions, "GardenletReady", &now);
-    let message = "Gardenlet is posting ready status.";
-    let ready = conditions::with(&old, status::TRUE, "GardenletReady", message, &now);
+    let ready = ready(&seed, &now);
     let generation = seed.metadata.generation;
     patching::patch_status(&api, &seed, |seed| {
         seed.status.gardener = Some(gardenlet.clone());

@@ -3,6 +3,12 @@
 
 #[path = "shoot/backup.rs"]
 mod backup;
+#[path = "shoot/care.rs"]
+mod care;
+#[path = "shoot/falling_asleep.rs"]
+mod falling_asleep;
+#[path = "shoot/required_extensions.rs"]
+mod required_extensions;
 #[path = "shoot/world.rs"]
 mod world;
 
@@ -10,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gardener_apis::core::v1beta1::{Gardener, Seed};
-use gardener_gardenlet::{Config, Settings};
+use gardener_gardenlet::{Config, Settings, ShootClients};
 use kube::ResourceExt;
 use kube::core::DynamicObject;
 use serde_json::{Value, json};
@@ -53,17 +59,40 @@ fn shoot(workers: bool) -> Value {
     })
 }
 
+/// What the extension of the shoots here is responsible for.
+const RESOURCES: [(&str, &str); 6] = [
+    ("ControlPlane", "local"),
+    ("DNSRecord", "local"),
+    ("Infrastructure", "local"),
+    ("Network", "calico"),
+    ("OperatingSystemConfig", "local"),
+    ("Worker", "local"),
+];
+
 struct Landscape {
     world: Arc<World>,
     stop: CancellationToken,
+    /// Who plays what is beside gardenlet. They look around all the time: a test that lets much time pass sends them home when they are done.
+    playing: Option<tokio::task::JoinHandle<()>>,
 }
 
 impl Landscape {
     async fn start() -> Self {
-        let landscape = Self::alone(Settings::default()).await;
-        let world = &landscape.world;
+        Self::start_with(Settings::default()).await
+    }
+
+    async fn start_with(settings: Settings) -> Self {
+        let world = Arc::new(World::new().await);
+        let shoots = Arc::new(OneShoot(world.client("shoot")));
+        Self::start_in(world, settings, shoots).await
+    }
+
+    async fn start_in(world: Arc<World>, settings: Settings, shoots: Arc<dyn ShootClients>) -> Self {
+        let mut landscape = Self::alone_in(world, settings, shoots);
+        let world = Arc::clone(&landscape.world);
+        world.install_extension("provider-local", &RESOURCES).await;
         let playing = world.clone();
-        tokio::spawn(async move { playing.stand_in().await });
+        landscape.playing = Some(tokio::spawn(async move { playing.stand_in().await }));
         // The one Deployment in the shoot that gardenlet looks at.
         world
             .create("shoot", "apps", "v1", "Deployment", Some("kube-system"), json!({
@@ -83,12 +112,17 @@ impl Landscape {
     /// gardenlet without anything beside it.
     async fn alone(settings: Settings) -> Self {
         let world = Arc::new(World::new().await);
+        let shoots = Arc::new(OneShoot(world.client("shoot")));
+        Self::alone_in(world, settings, shoots)
+    }
+
+    fn alone_in(world: Arc<World>, settings: Settings, shoots: Arc<dyn ShootClients>) -> Self {
         let stop = CancellationToken::new();
         let config = Config {
             garden: world.client("garden"),
             garden_kubeconfig: None,
             seed: world.client("seed"),
-            shoots: Arc::new(OneShoot(world.client("shoot"))),
+            shoots,
             seed_name: "local".to_owned(),
             seed_template: Some(seed()),
             identity: Gardener {
@@ -101,7 +135,8 @@ impl Landscape {
             settings,
         };
         tokio::spawn(gardener_gardenlet::run(config, stop.clone()));
-        Self { world, stop }
+        let playing = None;
+        Self { world, stop, playing }
     }
 
     async fn shoot(&self) -> Value {
@@ -112,10 +147,18 @@ impl Landscape {
 
     /// Waits until the last operation is in a state.
     async fn wait(&self, kind: &str, state: &str) -> Value {
+        self.until(|shoot| {
+            let last = &shoot["status"]["lastOperation"];
+            last["type"] == kind && last["state"] == state
+        })
+        .await
+    }
+
+    /// Waits until the shoot is as wanted.
+    async fn until(&self, is_wanted: impl Fn(&Value) -> bool) -> Value {
         for _ in 0..2000 {
             let shoot = self.shoot().await;
-            let last = &shoot["status"]["lastOperation"];
-            if last["type"] == kind && last["state"] == state {
+            if is_wanted(&shoot) {
                 return shoot;
             }
             tokio::time::sleep(Duration::from_millis(50)).await;
@@ -219,6 +262,45 @@ async fn cp_31_a_workerless_shoot_has_no_nodes_side() {
     let deployments = dynamic(&seed, "apps", "v1", "Deployment", namespace);
     assert!(deployments.get_opt("kube-scheduler").await.unwrap().is_none());
     assert!(deployments.get_opt("kube-apiserver").await.unwrap().is_some());
+    landscape.stop.cancel();
+}
+
+/// What a control plane must have is there, whatever its owner chooses [ST-54].
+#[tokio::test(start_paused = true)]
+async fn cp_f39_requests_of_pods_are_scaled_if_that_is_wanted() {
+    let landscape = Landscape::start().await;
+    let mut mine = shoot(true);
+    mine["spec"]["kubernetes"]["verticalPodAutoscaler"] = json!({"enabled": true});
+    let world = &landscape.world;
+    world
+        .create("garden", CORE, "v1beta1", "Shoot", Some("garden-dev"), mine)
+        .await;
+    landscape.wait("Create", "Succeeded").await;
+    let healthy = |shoot: &Value| {
+        let mut all = shoot["status"]["conditions"].as_array().into_iter().flatten();
+        all.any(|own| own["type"] == "ControlPlaneHealthy" && own["status"] == "True")
+    };
+    landscape.until(healthy).await;
+    let deployments = dynamic(
+        &world.client("seed"),
+        "apps",
+        "v1",
+        "Deployment",
+        Some("shoot--dev--my"),
+    );
+    let names = ["vpa-admission-controller", "vpa-recommender", "vpa-updater"];
+    for name in names {
+        assert!(deployments.get_opt(name).await.unwrap().is_some(), "{name}");
+    }
+    let shoots = dynamic(&world.client("garden"), CORE, "v1beta1", "Shoot", Some("garden-dev"));
+    let patch = json!({"spec": {"kubernetes": {"verticalPodAutoscaler": {"enabled": false}}}});
+    let patch = kube::api::Patch::Merge(patch);
+    shoots.patch("my", &Default::default(), &patch).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    landscape.wait("Reconcile", "Succeeded").await;
+    for name in names {
+        assert!(deployments.get_opt(name).await.unwrap().is_none(), "{name}");
+    }
     landscape.stop.cancel();
 }
 

@@ -113,6 +113,8 @@ struct ConfigController {
 struct Agent {
     machine: Machine,
     files: tokio::sync::Mutex<Files>,
+    /// Told when the machine has become a node.
+    joined: tokio::sync::Notify,
 }
 
 /// Runs a machine until `stop`: makes it a node, and keeps it as its config says.
@@ -156,6 +158,7 @@ async fn boot(machine: &Machine) -> Result<Agent, AgentError> {
     Ok(Agent {
         machine: machine.clone(),
         files: tokio::sync::Mutex::new(files),
+        joined: tokio::sync::Notify::new(),
     })
 }
 
@@ -293,6 +296,9 @@ impl Agent {
             kubelet(&new, &files, host)?.version
         };
         let is_new = node.annotations().get(NODE_CHECKSUM) != Some(&checksum);
+        if !node.annotations().contains_key(NODE_CHECKSUM) {
+            self.joined.notify_one();
+        }
         let (node, _) = patching::patch(&nodes, &node, |node| {
             node.labels_mut().insert(WORKER_ROLE.to_owned(), String::new());
             node.labels_mut()
@@ -341,7 +347,7 @@ impl Agent {
         Ok(())
     }
 
-    /// Shows that the agent lives [GNA-30].
+    /// Shows that the agent lives [GNA-30]; as soon as there is a node, for who looks after nodes misses it from then on.
     async fn renew_lease(&self, client: &Client) {
         let nodes: Api<Node> = Api::all(client.clone());
         let leases: Api<Lease> = Api::namespaced(client.clone(), SYSTEM);
@@ -349,7 +355,11 @@ impl Agent {
         let mut tick = interval(LEASE_PERIOD);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
-            tick.tick().await;
+            tokio::select! {
+                biased;
+                () = self.joined.notified() => {}
+                _ = tick.tick() => {}
+            }
             let renewed = async {
                 let Some(node) = nodes.read_opt(host).await? else {
                     return Ok(());

@@ -1,10 +1,17 @@
-//! How the findings of care become conditions [ST-30], [ST-57], [ST-61], [ST-62]. Not what is looked at.
+//! How the findings of care become conditions [ST-30], and what is found: one module per thing that is looked at. Not how it is read.
+
+pub mod api_server;
+pub mod control_plane;
+pub mod extensions;
+pub mod managed_resources;
+pub mod nodes;
+pub mod preserved;
+pub mod scaling;
+pub mod stale_pods;
 
 use std::time::Duration;
 
 use gardener_apis::core::v1beta1::{Condition, LastOperation};
-use gardener_apis::resources::v1alpha1::ManagedResource;
-use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
 /// What is wrong.
@@ -67,105 +74,6 @@ pub fn next_look(is_fine: bool, last: Option<&LastOperation>, now: Timestamp, pe
         }
         _ => period,
     }
-}
-
-/// Whether a ManagedResource is as a condition wants it [ST-62].
-///
-/// # Errors
-/// What is wrong.
-pub fn managed_resource(resource: &ManagedResource) -> Result<(), Finding> {
-    let part = |one: &Option<String>| one.clone().unwrap_or_default();
-    let (namespace, name) = (part(&resource.metadata.namespace), part(&resource.metadata.name));
-    let conditions = &resource.status.conditions;
-    let find = |kind: &str| conditions.iter().find(|one| one.r#type == kind);
-    let (observed, generation) = (
-        resource.status.observed_generation.unwrap_or_default(),
-        resource.metadata.generation.unwrap_or_default(),
-    );
-    if observed != generation {
-        if let Some(applied) = find("ResourcesApplied")
-            && applied.status == "False"
-            && applied.reason == "ApplyFailed"
-        {
-            return Err(Finding::new(&applied.reason, &applied.message));
-        }
-        let text =
-            format!("observed generation of managed resource '{namespace}/{name}' outdated ({observed}/{generation})");
-        return Err(Finding::new("OutdatedStatus", text));
-    }
-    let mut missing = Vec::new();
-    for (kind, bad) in [
-        ("ResourcesApplied", ["False", "Unknown"]),
-        ("ResourcesHealthy", ["False", "Unknown"]),
-        ("ResourcesProgressing", ["True", "Unknown"]),
-    ] {
-        match find(kind) {
-            None => missing.push(kind),
-            Some(one) if bad.contains(&one.status.as_str()) => return Err(Finding::new(&one.reason, &one.message)),
-            Some(_) => {}
-        }
-    }
-    if missing.is_empty() {
-        return Ok(());
-    }
-    let text = format!(
-        "ManagedResource {name} is missing the following condition(s), [{}]",
-        missing.join(" ")
-    );
-    Err(Finding::new("MissingManagedResourceCondition", text))
-}
-
-/// Whether a node is healthy [ST-61].
-///
-/// # Errors
-/// What is wrong.
-pub fn node(node: &Node) -> Result<(), String> {
-    let conditions = node
-        .status
-        .as_ref()
-        .and_then(|status| status.conditions.clone())
-        .unwrap_or_default();
-    for (kind, expected, required) in [
-        ("Ready", "True", true),
-        ("DiskPressure", "False", false),
-        ("MemoryPressure", "False", false),
-        ("NetworkUnavailable", "False", false),
-        ("PIDPressure", "False", false),
-    ] {
-        match conditions.iter().find(|one| one.type_ == kind) {
-            None if required => return Err(format!("condition {kind:?} is missing")),
-            Some(one) if one.status != expected => {
-                return Err(format!(
-                    "condition {kind:?} has invalid status {} (expected {expected}) due to {}: {}",
-                    one.status,
-                    one.reason.as_deref().unwrap_or_default(),
-                    one.message.as_deref().unwrap_or_default()
-                ));
-            }
-            _ => {}
-        }
-    }
-    Ok(())
-}
-
-/// Whether what ails a node is its user's doing: then the condition has a code [ST-57].
-pub fn is_user_error(why: &str) -> bool {
-    let why = why.to_ascii_lowercase();
-    [
-        "kubelethasinsufficientmemory",
-        "kubelethasdiskpressure",
-        "kubelethasinsufficientpid",
-    ]
-    .iter()
-    .any(|one| why.contains(one))
-}
-
-/// Whether a kubelet's version is what its pool wants; a pending minor update and a newer kubelet are fine [ST-57].
-pub fn is_version_mismatch(kubelet: &str, desired: &str) -> Result<bool, semver::Error> {
-    let kubelet = semver::Version::parse(kubelet.trim_start_matches('v'))?;
-    let desired = semver::Version::parse(desired.trim_start_matches('v'))?;
-    let same_minor = (kubelet.major, kubelet.minor) == (desired.major, desired.minor);
-    Ok(same_minor && desired > kubelet)
 }
 
 #[cfg(test)]
@@ -233,62 +141,5 @@ mod tests {
             let found = status_of_failure(&old, "R", threshold, Some(last), now);
             assert_eq!(found, expected, "{status} {reason} {transition}");
         }
-    }
-
-    #[test]
-    fn st_57_kubelet_versions() {
-        let table = [
-            ("v1.35.1", "1.35.2", true),
-            ("v1.35.2", "1.35.2", false),
-            ("v1.35.3", "1.35.2", false),
-            ("v1.34.9", "1.35.2", false),
-        ];
-        for (kubelet, desired, expected) in table {
-            assert_eq!(
-                is_version_mismatch(kubelet, desired).unwrap(),
-                expected,
-                "{kubelet} {desired}"
-            );
-        }
-        assert!(is_version_mismatch("one", "1.35.2").is_err());
-    }
-
-    #[test]
-    fn st_62_the_cause_speaks() {
-        let condition = |kind: &str, status: &str| Condition {
-            r#type: kind.into(),
-            status: status.into(),
-            reason: format!("{kind}Reason"),
-            ..Condition::default()
-        };
-        let with = |conditions: Vec<Condition>| {
-            let mut resource = ManagedResource::default();
-            resource.status.conditions = conditions;
-            managed_resource(&resource)
-                .err()
-                .map(|finding| finding.reason)
-                .unwrap_or_default()
-        };
-        let (applied, healthy) = (
-            condition("ResourcesApplied", "True"),
-            condition("ResourcesHealthy", "True"),
-        );
-        assert_eq!(with(vec![]), "MissingManagedResourceCondition");
-        assert_eq!(
-            with(vec![applied.clone(), condition("ResourcesHealthy", "Unknown")]),
-            "ResourcesHealthyReason"
-        );
-        assert_eq!(
-            with(vec![
-                applied.clone(),
-                healthy.clone(),
-                condition("ResourcesProgressing", "True")
-            ]),
-            "ResourcesProgressingReason"
-        );
-        assert_eq!(
-            with(vec![applied, healthy, condition("ResourcesProgressing", "False")]),
-            ""
-        );
     }
 }

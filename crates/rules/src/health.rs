@@ -89,7 +89,7 @@ pub fn check(group: &str, kind: &str, object: &Value) -> Result<(), String> {
                 number(object, "/spec/replicas").unwrap_or(1),
             );
             if ready < wanted {
-                Err(format!("not enough ready replicas ({ready}/{wanted})"))
+                Err(format!("{kind} does not have minimum availability"))
             } else {
                 Ok(())
             }
@@ -119,6 +119,12 @@ pub fn check(group: &str, kind: &str, object: &Value) -> Result<(), String> {
             expect(object, "Terminating", "False", false)
         }
         ("autoscaling.k8s.io", "VerticalPodAutoscaler") => expect(object, "ConfigUnsupported", "False", false),
+        ("monitoring.coreos.com", "Prometheus" | "Alertmanager") => monitoring(object),
+        ("cert.gardener.cloud", "Certificate") => {
+            expect(object, "Ready", "True", false)?;
+            in_state_ready("certificate", object)
+        }
+        ("cert.gardener.cloud", "Issuer") => in_state_ready("issuer", object),
         ("druid.gardener.cloud", "Etcd") => {
             observed(object)?;
             if object.at("/status/ready").and_then(Value::as_bool) == Some(true) {
@@ -131,31 +137,73 @@ pub fn check(group: &str, kind: &str, object: &Value) -> Result<(), String> {
     }
 }
 
+/// A Prometheus or an Alertmanager.
+fn monitoring(object: &Value) -> Result<(), String> {
+    if let Some(available) = condition(object, "Available") {
+        let (observed, generation) = (
+            number(available, "/observedGeneration").unwrap_or(0),
+            number(object, "/metadata/generation").unwrap_or(0),
+        );
+        if observed < generation {
+            return Err(format!("observed generation outdated ({observed}/{generation})"));
+        }
+    }
+    expect(object, "Available", "True", true)?;
+    let (available, wanted) = (
+        number(object, "/status/availableReplicas").unwrap_or(0),
+        number(object, "/spec/replicas").unwrap_or(1),
+    );
+    if available < wanted {
+        return Err(format!("not enough available replicas ({available}/{wanted})"));
+    }
+    Ok(())
+}
+
+fn in_state_ready(what: &str, object: &Value) -> Result<(), String> {
+    match text(object, "/status/state") {
+        "Ready" => Ok(()),
+        state => Err(format!("{what} state is {state:?} (\"Ready\" expected)")),
+    }
+}
+
+/// A count in the status of a DaemonSet.
+fn counted(object: &Value, key: &str) -> i64 {
+    number(object, &format!("/status/{key}")).unwrap_or(0)
+}
+
+/// How many pods of a DaemonSet may be unavailable while it rolls out; none if it does not [ST-61].
+fn rolling_allowance(object: &Value) -> Option<i64> {
+    let desired = counted(object, "desiredNumberScheduled");
+    (counted(object, "updatedNumberScheduled") < desired).then(|| match text(object, "/spec/updateStrategy/type") {
+        "RollingUpdate" => amount(object.at("/spec/updateStrategy/rollingUpdate/maxUnavailable"), desired),
+        _ => 0,
+    })
+}
+
+/// Whether enough pods of a DaemonSet are available if `excused` of those that are not do not count [ST-60].
+pub fn is_available_without(daemon_set: &Value, excused: i64) -> bool {
+    counted(daemon_set, "numberUnavailable") - excused <= rolling_allowance(daemon_set).unwrap_or(0)
+}
+
 fn daemon_set(object: &Value) -> Result<(), String> {
     observed(object)?;
-    let status = |key: &str| number(object, &format!("/status/{key}")).unwrap_or(0);
-    let desired = status("desiredNumberScheduled");
-    let current = status("currentNumberScheduled");
+    let desired = counted(object, "desiredNumberScheduled");
+    let current = counted(object, "currentNumberScheduled");
     if current < desired {
-        return Err(format!("not enough current scheduled pods ({current}/{desired})"));
+        return Err(format!("not enough scheduled pods ({current}/{desired})"));
     }
-    let misscheduled = status("numberMisscheduled");
+    let misscheduled = counted(object, "numberMisscheduled");
     if misscheduled > 0 {
         return Err(format!("misscheduled pods found ({misscheduled})"));
     }
-    let rolling = status("updatedNumberScheduled") < desired;
-    let allowed = if rolling && text(object, "/spec/updateStrategy/type") != "OnDelete" {
-        amount(object.at("/spec/updateStrategy/rollingUpdate/maxUnavailable"), desired)
-    } else {
-        0
-    };
-    let unavailable = status("numberUnavailable");
-    if unavailable > allowed {
-        return Err(format!(
-            "too many unavailable pods found ({unavailable}/{desired}, only max. {allowed} unavailable pods allowed)"
-        ));
+    let unavailable = counted(object, "numberUnavailable");
+    match rolling_allowance(object) {
+        Some(allowed) if unavailable > allowed => Err(format!(
+            "too many unavailable pods found ({unavailable}/{current}, only max. {allowed} unavailable pods allowed)"
+        )),
+        None if unavailable > 0 => Err(format!("too many unavailable pods found ({unavailable}/{current})")),
+        _ => Ok(()),
     }
-    Ok(())
 }
 
 /// Why an object is still rolling out; `None` when it is not.
@@ -213,6 +261,104 @@ mod tests {
         };
         assert!(check("apps", "DaemonSet", &set(2)).is_ok());
         assert!(check("apps", "DaemonSet", &set(3)).is_err());
+    }
+
+    #[test]
+    fn st_61_daemon_sets() {
+        let set = |changes: Value| {
+            let mut object = json!({
+                "metadata": {"generation": 1},
+                "spec": {"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "25%"}}},
+                "status": {
+                    "observedGeneration": 1, "desiredNumberScheduled": 7, "currentNumberScheduled": 7, "updatedNumberScheduled": 7,
+                },
+            });
+            for (key, value) in changes.as_object().unwrap() {
+                match key.as_str() {
+                    "type" => object["spec"]["updateStrategy"]["type"] = value.clone(),
+                    _ => object["status"][key] = value.clone(),
+                }
+            }
+            object
+        };
+        for (changes, expected) in [
+            (json!({}), ""),
+            (json!({"observedGeneration": 0}), "observed generation outdated (0/1)"),
+            (json!({"currentNumberScheduled": 6}), "not enough scheduled pods (6/7)"),
+            (json!({"numberMisscheduled": 2}), "misscheduled pods found (2)"),
+            (json!({"numberUnavailable": 1}), "too many unavailable pods found (1/7)"),
+            // a quarter of seven is one
+            (json!({"numberUnavailable": 1, "updatedNumberScheduled": 5}), ""),
+            (
+                json!({"numberUnavailable": 2, "updatedNumberScheduled": 5}),
+                "too many unavailable pods found (2/7, only max. 1 unavailable pods allowed)",
+            ),
+            (
+                json!({"numberUnavailable": 1, "updatedNumberScheduled": 5, "type": "OnDelete"}),
+                "too many unavailable pods found (1/7, only max. 0 unavailable pods allowed)",
+            ),
+        ] {
+            let found = check("apps", "DaemonSet", &set(changes.clone()));
+            assert_eq!(found.err().unwrap_or_default(), expected, "{changes}");
+        }
+    }
+
+    #[test]
+    fn st_61_objects_of_operators() {
+        let available = |observed: i64, status: &str| json!([{"type": "Available", "status": status, "observedGeneration": observed, "reason": "r", "message": "m"}]);
+        let prometheus = |conditions: Value, replicas: i64| json!({"metadata": {"generation": 2}, "status": {"conditions": conditions, "availableReplicas": replicas}});
+        let certificate = |ready: &str, state: &str| json!({"status": {"state": state, "conditions": [{"type": "Ready", "status": ready, "reason": "r", "message": "m"}]}});
+        let (monitoring, cert) = ("monitoring.coreos.com", "cert.gardener.cloud");
+        for (group, kind, object, expected) in [
+            (monitoring, "Prometheus", prometheus(available(2, "True"), 1), ""),
+            (
+                monitoring,
+                "Alertmanager",
+                prometheus(json!([]), 1),
+                "condition \"Available\" is missing",
+            ),
+            (
+                monitoring,
+                "Prometheus",
+                prometheus(available(1, "False"), 1),
+                "observed generation outdated (1/2)",
+            ),
+            (
+                monitoring,
+                "Prometheus",
+                prometheus(available(2, "False"), 1),
+                "condition \"Available\" has invalid status False (expected True) due to r: m",
+            ),
+            (
+                monitoring,
+                "Prometheus",
+                prometheus(available(2, "True"), 0),
+                "not enough available replicas (0/1)",
+            ),
+            (cert, "Certificate", certificate("True", "Ready"), ""),
+            (
+                cert,
+                "Certificate",
+                certificate("False", "Ready"),
+                "condition \"Ready\" has invalid status False (expected True) due to r: m",
+            ),
+            (
+                cert,
+                "Certificate",
+                json!({"status": {"state": "Pending"}}),
+                "certificate state is \"Pending\" (\"Ready\" expected)",
+            ),
+            (cert, "Issuer", json!({}), "issuer state is \"\" (\"Ready\" expected)"),
+            (
+                "apps",
+                "ReplicaSet",
+                json!({"status": {"readyReplicas": 0}}),
+                "ReplicaSet does not have minimum availability",
+            ),
+        ] {
+            let found = check(group, kind, &object);
+            assert_eq!(found.err().unwrap_or_default(), expected, "{kind} {object}");
+        }
     }
 
     #[test]

@@ -13,6 +13,7 @@ pub mod critical_components;
 pub mod csr_approval;
 pub mod events;
 pub mod extension_readiness;
+pub mod falling_asleep;
 pub mod health;
 pub mod hibernation;
 pub mod machines;

@@ -216,6 +216,56 @@ pub fn required_of_shoot(
     required.0
 }
 
+/// Whether an installation works and is at rest.
+fn is_successful(installation: &ControllerInstallation) -> bool {
+    let is = |kind: &str, status: &str| {
+        let mut conditions = installation.status.conditions.iter();
+        conditions.any(|own| own.r#type == kind && own.status == status)
+    };
+    is("Installed", "True") && is("Healthy", "True") && is("Progressing", "False")
+}
+
+/// Whether all that a shoot needs on its seed is installed there, works and is at rest [CP-24]. `providers` are those of its DNS records, `installations`
+/// the seed's.
+///
+/// # Errors
+/// What is not, as upstream tells it.
+pub fn are_ready(
+    shoot: &Shoot,
+    seed: &Seed,
+    providers: &[&str],
+    registrations: &[ControllerRegistration],
+    installations: &[ControllerInstallation],
+) -> Result<(), String> {
+    let mut required = Required(required_of_shoot(shoot, Some(seed), registrations));
+    for provider in providers {
+        required.need("DNSRecord", provider);
+    }
+    for installation in installations.iter().filter(|own| is_successful(own)) {
+        let of = installation.spec.registration_ref.name.as_deref();
+        let brought = registrations
+            .iter()
+            .filter(|own| of.is_some() && own.metadata.name.as_deref() == of)
+            .flat_map(|own| &own.spec.resources);
+        for own in brought {
+            required.0.remove(&(own.kind.clone(), own.r#type.clone()));
+        }
+    }
+    if required.0.is_empty() {
+        return Ok(());
+    }
+    let missing: BTreeSet<String> = required
+        .0
+        .iter()
+        .map(|(kind, own_type)| format!("{kind}/{own_type}:{{}}"))
+        .collect();
+    let missing: Vec<String> = missing.into_iter().collect();
+    Err(format!(
+        "extension controllers missing or unready: map[{}]",
+        missing.join(" ")
+    ))
+}
+
 /// The kinds that every provider has.
 const PROVIDER_KINDS: [&str; 3] = ["ControlPlane", "Infrastructure", "Worker"];
 

@@ -29,6 +29,9 @@ const fn kind(group: &'static str, version: &'static str, kind: &'static str, pl
 
 const ADMISSION: &str = "admissionregistration.k8s.io";
 const SNAPSHOTS: &str = "snapshot.storage.k8s.io";
+/// Volumes that are attached to nodes: once those are gone, nobody detaches them any more [CP-120].
+pub const VOLUME_ATTACHMENTS: Kind = kind("storage.k8s.io", "v1", "VolumeAttachment", "volumeattachments");
+
 /// What may be asked before anything else goes.
 const WEBHOOKS: &[Kind] = &[
     kind(
@@ -152,6 +155,14 @@ pub struct Manner {
     pub grace_period_seconds: u32,
     /// How long after the time of their deletion their finalizers are taken away.
     pub finalize_after: SignedDuration,
+}
+
+impl Manner {
+    /// At once, with as much time for finalizers as anything has.
+    pub const AT_ONCE: Self = Self {
+        grace_period_seconds: 0,
+        finalize_after: SignedDuration::from_secs(GRACE),
+    };
 }
 
 fn seconds_of(annotations: &BTreeMap<String, String>, key: &str) -> Result<Option<i64>, String> {

@@ -1,4 +1,7 @@
-//! Which admission webhooks of a shoot may keep its nodes from joining and its system components from coming up [ST-100]–[ST-107].
+//! Which admission webhooks of a shoot may keep its nodes from joining and its system components from coming up [ST-100]–[ST-107]. How they are
+//! changed so that they do not is in [`remediation`].
+
+pub mod remediation;
 
 use std::collections::BTreeMap;
 
@@ -225,17 +228,17 @@ pub enum Problem {
     Remediated(String),
 }
 
+fn label<'a>(metadata: &'a ObjectMeta, key: &str) -> Option<&'a str> {
+    metadata.labels.as_ref()?.get(key).map(String::as_str)
+}
+
+/// Whether a configuration is Gardener's own.
+fn is_own(metadata: &ObjectMeta) -> bool {
+    label(metadata, "resources.gardener.cloud/managed-by") == Some("gardener")
+}
+
 fn problem(kind: &str, metadata: &ObjectMeta, webhooks: &[Webhook<'_>]) -> Option<Problem> {
-    let label = |key: &str| {
-        metadata
-            .labels
-            .as_ref()
-            .and_then(|labels| labels.get(key))
-            .map(String::as_str)
-    };
-    if label("app") == Some("gardener-resource-manager")
-        || label("resources.gardener.cloud/managed-by") == Some("gardener")
-    {
+    if label(metadata, "app") == Some("gardener-resource-manager") || is_own(metadata) {
         return None;
     }
     let name = metadata.name.as_deref().unwrap_or_default();
@@ -261,19 +264,20 @@ fn problem(kind: &str, metadata: &ObjectMeta, webhooks: &[Webhook<'_>]) -> Optio
     })
 }
 
-/// The webhooks of either kind of configuration: the two have the members that matter here by the same names.
-macro_rules! webhooks {
-    ($configuration:expr) => {
-        $configuration.webhooks.iter().flatten().map(|own| Webhook {
-            name: &own.name,
-            failure_policy: own.failure_policy.as_deref(),
-            timeout: own.timeout_seconds,
-            objects: own.object_selector.as_ref(),
-            namespaces: own.namespace_selector.as_ref(),
-            rules: own.rules.as_deref().unwrap_or_default(),
-        })
+/// A webhook of either kind of configuration: the two have the members that matter here by the same names.
+macro_rules! webhook {
+    ($own:expr) => {
+        Webhook {
+            name: &$own.name,
+            failure_policy: $own.failure_policy.as_deref(),
+            timeout: $own.timeout_seconds,
+            objects: $own.object_selector.as_ref(),
+            namespaces: $own.namespace_selector.as_ref(),
+            rules: $own.rules.as_deref().unwrap_or_default(),
+        }
     };
 }
+use webhook;
 
 /// The first problem of a cluster's configurations; validating ones come first [ST-100].
 pub fn first_problem(
@@ -281,11 +285,11 @@ pub fn first_problem(
     mutating: &[MutatingWebhookConfiguration],
 ) -> Option<Problem> {
     let of_validating = validating.iter().map(|own| {
-        let webhooks: Vec<Webhook<'_>> = webhooks!(own).collect();
+        let webhooks: Vec<Webhook<'_>> = own.webhooks.iter().flatten().map(|own| webhook!(own)).collect();
         problem("ValidatingWebhookConfiguration", &own.metadata, &webhooks)
     });
     let of_mutating = mutating.iter().map(|own| {
-        let webhooks: Vec<Webhook<'_>> = webhooks!(own).collect();
+        let webhooks: Vec<Webhook<'_>> = own.webhooks.iter().flatten().map(|own| webhook!(own)).collect();
         problem("MutatingWebhookConfiguration", &own.metadata, &webhooks)
     });
     of_validating.chain(of_mutating).flatten().next()

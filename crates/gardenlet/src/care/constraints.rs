@@ -15,7 +15,7 @@ use kube::api::ListParams;
 use kube::{Api, Client};
 
 use super::api_server::ApiServer;
-use super::{is_hibernated, namespace};
+use super::{Known, is_hibernated, namespace};
 use crate::Config;
 
 /// The Secrets of a control plane that are kept, authorities among them [ST-84].
@@ -26,6 +26,7 @@ type Found = Result<Judgement, String>;
 
 struct Sight<'a> {
     config: &'a Config,
+    known: &'a Known,
     shoot: &'a Shoot,
     namespace: String,
     now: Time,
@@ -112,7 +113,10 @@ impl Sight<'_> {
                 rules::AUTOMATIC_CREDENTIALS_ROTATION_POSSIBLE,
                 &Ok(rules::automatic_rotation(self.shoot, self.now.0)),
             ),
-            self.tell(rules::HAS_IGNORED_MANAGED_RESOURCES, &self.managed_resources().await),
+            self.tell(
+                rules::HAS_IGNORED_MANAGED_RESOURCES,
+                &self.known.in_time(self.managed_resources()).await,
+            ),
         ];
         if is_hibernated(self.shoot) {
             let asleep = Ok(Judgement::not_checked(true, rules::ASLEEP));
@@ -125,12 +129,12 @@ impl Sight<'_> {
         }
         let required = |found: &Found| rules::REQUIRED.map(|kind| self.tell(kind, found));
         let mut all = Vec::new();
-        let authorities = self.authorities().await;
+        let authorities = self.known.in_time(self.authorities()).await;
         let mut definitions = None;
         match server {
             ApiServer::Runs(Ok(client)) => {
-                all.extend(required(&self.webhooks(client).await));
-                definitions = Some(self.conversion_webhooks(client).await);
+                all.extend(required(&self.known.in_time(self.webhooks(client)).await));
+                definitions = Some(self.known.in_time(self.conversion_webhooks(client)).await);
             }
             ApiServer::Rests => all.extend(required(&Ok(Judgement::not_checked(false, rules::NOT_RUNNING)))),
             ApiServer::Runs(Err(why)) | ApiServer::Unknown(why) => {
@@ -147,16 +151,18 @@ impl Sight<'_> {
         all.append(&mut rotation_and_resources);
         all.push(self.tell(
             rules::PRESERVED_FAILED_MACHINES_ABSENT,
-            &self.preserved_machines().await,
+            &self.known.in_time(self.preserved_machines()).await,
         ));
         rules::shown(all)
     }
 }
 
 /// The constraints of a shoot as they are to stand in its status.
-pub(super) async fn all(config: &Config, shoot: &Shoot, server: &ApiServer) -> Vec<Condition> {
+pub(super) async fn all(config: &Config, known: &Known, server: &ApiServer) -> Vec<Condition> {
+    let shoot = &known.shoot;
     let sight = Sight {
         config,
+        known,
         shoot,
         namespace: namespace(shoot),
         now: config.clock.time(),

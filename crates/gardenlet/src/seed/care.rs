@@ -8,9 +8,10 @@ use gardener_apis::resources::v1alpha1::ManagedResource;
 use gardener_controller::apply as patching;
 use gardener_controller::conditions::{self, status};
 use gardener_controller::{Action, Change, Controller, Informer, ObjectRef, Queue, RateLimit, Read};
-use gardener_rules::care::Finding;
+use gardener_rules::care::{Finding, managed_resources};
 use gardener_rules::shoot_operation::EMERGENCY_STOP;
 use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::jiff::Timestamp;
 use kube::runtime::watcher;
 use kube::{Api, ResourceExt};
 use tokio_util::sync::CancellationToken;
@@ -18,17 +19,21 @@ use tokio_util::sync::CancellationToken;
 use super::system;
 use crate::components::seed_system;
 use crate::failed::Failed;
-use crate::{Config, care, health};
+use crate::{Config, care, health, managed_resource};
 
 const SYSTEM: &str = "SeedSystemComponentsHealthy";
 const EMERGENCY: &str = "EmergencyStopShootReconciliations";
 
-/// What is looked at: the seed's own namespace.
+/// What is looked at: the seed's own namespace, and that of the entrance to its shoots.
 struct Care {
     config: Config,
     deployments: Informer<Deployment>,
     resources: Informer<ManagedResource>,
+    of_entrance: Informer<ManagedResource>,
 }
+
+/// The namespace of the entrance to a seed's shoots.
+const ENTRANCE: &str = "istio-system";
 
 /// Runs the controller until `stop`. `resources` are the ManagedResources of the seed's own namespace.
 pub(crate) async fn run(
@@ -47,11 +52,15 @@ pub(crate) async fn run(
     seeds.feed_if(&queue, asks_for_care, |seed| [ObjectRef::of(seed)]);
     let own = seed.clone();
     deployments.feed_gathered(&queue, |_| true, move |_| [own.clone()]);
+    let of_entrance = managed_resource::informer(&config.seed, ENTRANCE, &stop);
+    let own = seed.clone();
+    of_entrance.feed_gathered(&queue, |_| true, move |_| [own.clone()]);
     resources.feed_gathered(&queue, |_| true, move |_| [seed.clone()]);
     let care = Arc::new(Care {
         config,
         deployments,
         resources,
+        of_entrance,
     });
     Controller::new("seed-care", 1, queue)
         .run(stop, move |key| {
@@ -81,6 +90,7 @@ impl Care {
         };
         self.deployments.synced().await;
         self.resources.synced().await;
+        self.of_entrance.synced().await;
         let system = self.system(&seed);
         let emergency = emergency_stop(&seed, &self.config);
         patching::patch_status(&api, &seed, |seed| {
@@ -98,15 +108,16 @@ impl Care {
     fn system(&self, seed: &Seed) -> Condition {
         let now = self.config.clock.time();
         let old = conditions::get_or_init(&seed.status.conditions, SYSTEM, &now);
-        let Err(finding) = self.check() else {
+        let Err(finding) = self.check(now.0) else {
             let message = "All system components are healthy.";
             return conditions::with(&old, status::TRUE, "SystemComponentsRunning", message, &now);
         };
-        care::failing(&old, &finding, None, None, &now)
+        let threshold = care::threshold_of(&self.config.settings.seed_care_condition_thresholds, SYSTEM);
+        care::failing(&old, &finding, threshold, None, &now)
     }
 
     /// The Deployments that a seed cannot do without, and what is kept for it by ManagedResources [ST-62].
-    fn check(&self) -> Result<(), Finding> {
+    fn check(&self, now: Timestamp) -> Result<(), Finding> {
         for name in system::DEPLOYMENTS {
             let namespace = seed_system::NAMESPACE;
             let Some(found) = self.deployments.get(&ObjectRef::new(namespace, name)) else {
@@ -118,11 +129,12 @@ impl Care {
                 Finding::new("DeploymentUnhealthy", text)
             })?;
         }
-        let resources = self.resources.list();
+        let (resources, of_entrance) = (self.resources.list(), self.of_entrance.list());
         resources
             .iter()
+            .chain(&of_entrance)
             .filter(|resource| resource.spec.class.is_some())
-            .try_for_each(|resource| gardener_rules::care::managed_resource(resource))
+            .try_for_each(|resource| managed_resources::check(resource, None, now))
     }
 }
 

@@ -299,7 +299,45 @@ async fn run_unboxed(
     }
 }
 
+/// Does what has to be over before a flow begins [ST-125]. What it failed with before is forgotten when it succeeds [ST-141].
+async fn before_the_flow(
+    botanist: &Botanist,
+    task: &str,
+    stop: &CancellationToken,
+    work: impl Future<Output = Result<(), String>>,
+) -> Result<(), Wrong> {
+    let done = stop.run_until_cancelled(work).await;
+    if let Err(why) = done.unwrap_or_else(|| Err("context canceled".to_owned())) {
+        let description = format!("{task} failed ({why})");
+        return Err(Wrong {
+            errors: vec![LastError {
+                description: description.clone(),
+                task_id: Some(task.to_owned()),
+                ..LastError::default()
+            }],
+            description: capitalized(&description),
+        });
+    }
+    let is_it = |one: &LastError| one.task_id.as_deref() == Some(task);
+    if botanist.shoot().status.last_errors.iter().any(is_it) {
+        let forget = |shoot: &mut Shoot| {
+            shoot.status.last_errors = rules::without_task(&shoot.status.last_errors, task);
+        };
+        botanist.patch_status(forget).await?;
+    }
+    Ok(())
+}
+
 async fn work(botanist: &Arc<Botanist>, kind: OperationType, stop: &CancellationToken) -> Result<(), Wrong> {
+    if kind == OperationType::Delete {
+        let free = botanist.check_no_bastions().await;
+        free.map_err(|why| Wrong::in_the_way(&botanist.shoot(), &why))?;
+    }
+    let task = match kind {
+        OperationType::Delete => "Check required extensions exist",
+        _ => "Check required extensions",
+    };
+    before_the_flow(botanist, task, stop, botanist.wait_for_required_extensions()).await?;
     botanist.learn_situation().await?;
     let graph = match kind {
         OperationType::Restore => flow::reconcile::graph(
@@ -313,8 +351,6 @@ async fn work(botanist: &Arc<Botanist>, kind: OperationType, stop: &Cancellation
             flow::reconcile::Shape::of(botanist),
         ),
         OperationType::Delete => {
-            let free = botanist.check_no_bastions().await;
-            free.map_err(|why| Wrong::in_the_way(&botanist.shoot(), &why))?;
             let shape = flow::delete::Shape::of(botanist).await?;
             let graph = flow::delete::graph(botanist, shape);
             graph.run(&reporter(botanist, kind), stop).await?;

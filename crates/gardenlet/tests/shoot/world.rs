@@ -243,6 +243,32 @@ impl World {
         serde_json::to_value(found).unwrap()
     }
 
+    /// Registers an extension for these kinds and types, and installs it in the seed, where it is well.
+    pub async fn install_extension(&self, name: &str, resources: &[(&str, &str)]) {
+        let core = "core.gardener.cloud";
+        let of = |(kind, own_type): &(&str, &str)| json!({"kind": kind, "type": own_type});
+        let resources: Vec<Value> = resources.iter().map(of).collect();
+        let registration = json!({"metadata": {"name": name}, "spec": {"resources": resources}});
+        self.create("garden", core, "v1beta1", "ControllerRegistration", None, registration)
+            .await;
+        let spec = json!({"seedRef": {"name": "local"}, "registrationRef": {"name": name}});
+        let installation = json!({"metadata": {"name": name}, "spec": spec});
+        self.create("garden", core, "v1beta1", "ControllerInstallation", None, installation)
+            .await;
+        let now = self.clock.time();
+        let is = |kind: &str, status: &str| json!({"type": kind, "status": status, "reason": "x", "message": "x", "lastTransitionTime": now, "lastUpdateTime": now});
+        let conditions = json!([
+            is("Installed", "True"),
+            is("Healthy", "True"),
+            is("Progressing", "False")
+        ]);
+        let patch = Patch::Merge(json!({"status": {"conditions": conditions}}));
+        dynamic(&self.client("garden"), core, "v1beta1", "ControllerInstallation", None)
+            .patch_status(name, &PatchParams::default(), &patch)
+            .await
+            .unwrap();
+    }
+
     /// Plays etcd-druid, the extensions, the resource manager and the workload controllers of the seed, for ever.
     pub async fn stand_in(&self) {
         let seed = self.client("seed");
@@ -317,7 +343,9 @@ impl World {
             "Etcd" => json!({"ready": true}),
             "ManagedResource" => {
                 let holds = |kind: &str| json!({"type": kind, "status": "True", "reason": "x", "message": "x", "lastTransitionTime": now, "lastUpdateTime": now});
-                let conditions = [holds("ResourcesApplied"), holds("ResourcesHealthy")];
+                let mut at_rest = holds("ResourcesProgressing");
+                at_rest["status"] = "False".into();
+                let conditions = [holds("ResourcesApplied"), holds("ResourcesHealthy"), at_rest];
                 json!({"conditions": conditions})
             }
             _ => json!({"lastOperation": succeeded}),

@@ -114,6 +114,12 @@ async fn clean(
     }
 }
 
+/// One attempt to remove what tells that volumes are attached; only once there are no nodes [CP-120].
+pub(super) async fn clean_volume_attachments(client: &Client, now: Timestamp) -> Done {
+    let kind = &shoot_cleanup::VOLUME_ATTACHMENTS;
+    clean(client, kind, Manner::AT_ONCE, now, |_| false).await
+}
+
 impl Botanist {
     /// Whether the owner asked for no more cleaning than is needed [CLN-23].
     pub(crate) fn skips_cleanup(&self) -> bool {

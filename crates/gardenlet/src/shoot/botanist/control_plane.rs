@@ -24,7 +24,7 @@ use crate::components::cluster_autoscaler::Bounds;
 use crate::components::etcd::{self, Backup, Role};
 use crate::components::{
     Cluster, cluster_autoscaler, kube_apiserver, kube_controller_manager, kube_scheduler, machine_controller_manager,
-    monitoring, resource_manager, vpn,
+    monitoring, resource_manager, vertical_pod_autoscaler, vpn,
 };
 use crate::{health, managed_resource};
 
@@ -284,7 +284,9 @@ impl Botanist {
             max_nodes_total: self.max_nodes_total(&cluster).await?,
         };
         self.apply(&cluster_autoscaler::manifests(&cluster, replicas, &bounds))
-            .await
+            .await?;
+        let objects = cluster_autoscaler::shoot_objects(&cluster, &bounds.deployments);
+        self.deploy_to_shoot(cluster_autoscaler::RESOURCE, &objects).await
     }
 
     /// The most nodes of the shoot [MCH-126].
@@ -306,6 +308,31 @@ impl Botanist {
         Ok(max_nodes_total(&cluster.networks(), allowed, machines))
     }
 
+    /// [CP-F39]
+    pub(crate) async fn deploy_vertical_pod_autoscaler(&self) -> Done {
+        let view = self.view();
+        let cluster = view.cluster();
+        let resource = vertical_pod_autoscaler::RESOURCE;
+        if vertical_pod_autoscaler::is_wanted(&cluster) {
+            for name in vertical_pod_autoscaler::NAMES {
+                let replicas = self.controller_replicas(name, 1).await?;
+                let manifests = vertical_pod_autoscaler::manifests(&cluster, name, replicas);
+                self.apply(&manifests).await?;
+            }
+            let objects = vertical_pod_autoscaler::shoot_objects();
+            return self.deploy_to_shoot(resource, &objects).await;
+        }
+        for name in vertical_pod_autoscaler::NAMES {
+            // the Deployments go last: as long as there is one, there may be more
+            if self.live(name).await?.is_some() {
+                crate::managed_resource::delete(self.seed_client(), &self.namespace, resource).await?;
+                let manifests = vertical_pod_autoscaler::manifests(&cluster, name, 0);
+                crate::apply::delete_all(self.seed_client(), &manifests).await?;
+            }
+        }
+        Ok(())
+    }
+
     /// [CP-F67]
     pub(crate) async fn deploy_monitoring(&self) -> Done {
         let replicas = i32::from(!self.situation().hibernation_enabled);
@@ -323,44 +350,5 @@ impl Botanist {
                 .await?;
         }
         Ok(())
-    }
-
-    /// Waits until a Deployment has no pods left.
-    pub(crate) async fn wait_for_no_pods(&self, name: &str) -> Done {
-        let api: Api<Deployment> = self.seed_api();
-        let judge = |found: Option<&Deployment>| match found
-            .and_then(|one| one.status.as_ref())
-            .and_then(|status| status.replicas)
-        {
-            None | Some(0) => Verdict::Ready(()),
-            Some(left) => Verdict::Pending(format!("deployment {name:?} still has {left} pods")),
-        };
-        Ok(wait_for(&api, name, patience(FIVE_MINUTES), judge).await?)
-    }
-
-    /// Stops the control plane, from the controllers to etcd [CP-120].
-    pub(crate) async fn hibernate_control_plane(&self) -> Done {
-        for name in [
-            resource_manager::NAME,
-            kube_controller_manager::NAME,
-            kube_scheduler::NAME,
-            vpn::SEED_NAME,
-            cluster_autoscaler::NAME,
-        ] {
-            self.scale(name, 0).await?;
-        }
-        for name in [resource_manager::NAME, kube_controller_manager::NAME] {
-            self.wait_for_no_pods(name).await?;
-        }
-        let autoscaler = crate::apply::name(
-            "autoscaling/v2",
-            "HorizontalPodAutoscaler",
-            Some(&self.namespace),
-            kube_apiserver::NAME,
-        );
-        crate::apply::delete(self.seed_client(), &autoscaler).await?;
-        self.scale(kube_apiserver::NAME, 0).await?;
-        self.wait_for_no_pods(kube_apiserver::NAME).await?;
-        self.scale_etcds(0).await
     }
 }

@@ -160,13 +160,7 @@ impl Botanist {
 
     /// The name of the shoot's BackupEntry [CP-42].
     pub(crate) fn backup_entry_name(&self) -> String {
-        let shoot = self.shoot();
-        let uid = if shoot.status.uid.is_empty() {
-            shoot.uid().unwrap_or_default()
-        } else {
-            shoot.status.uid.clone()
-        };
-        format!("{}--{uid}", self.namespace)
+        crate::backup::entry_name(&self.namespace, &self.shoot())
     }
 
     /// Whether the seed keeps backups.

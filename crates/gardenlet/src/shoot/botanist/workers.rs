@@ -13,6 +13,7 @@ use gardener_apis::extensions::v1alpha1::{
 use gardener_controller::Read;
 use gardener_controller::wait::{Patience, wait_for_all};
 use gardener_flow::TaskError;
+use gardener_rules::care::nodes::has_config;
 use gardener_rules::extension_readiness::NotReady;
 use gardener_rules::worker_pool;
 use k8s_openapi::api::core::v1::Node;
@@ -343,35 +344,11 @@ impl Botanist {
 
 /// Whether a node has the current config of its pool [GNA-14].
 fn check_node(node: &Node, secrets: &BTreeMap<String, (String, String)>) -> Result<(), String> {
-    let label = |key: &str| node.labels().get(key).map(String::as_str);
-    let Some(pool) = label("worker.gardener.cloud/pool") else {
+    let Some(pool) = node.labels().get("worker.gardener.cloud/pool") else {
         return Ok(());
     };
     let Some((key, desired)) = secrets.get(pool) else {
         return Ok(());
     };
-    if label("worker.gardener.cloud/gardener-node-agent-secret-name") != Some(key) {
-        return Ok(());
-    }
-    let taints = node
-        .spec
-        .as_ref()
-        .and_then(|spec| spec.taints.clone())
-        .unwrap_or_default();
-    if taints
-        .iter()
-        .any(|taint| taint.key == "deployment.machine.sapcloud.io/prefer-no-schedule")
-    {
-        return Ok(());
-    }
-    let name = node.name_any();
-    match node.annotations().get("checksum/cloud-config-data") {
-        None => Err(format!(
-            "the last successfully applied operating system config on node {name:?} hasn't been reported yet"
-        )),
-        Some(current) if current != desired => Err(format!(
-            "the last successfully applied operating system config on node {name:?} is outdated (current: {current}, desired: {desired})"
-        )),
-        Some(_) => Ok(()),
-    }
+    has_config(node, key, desired)
 }

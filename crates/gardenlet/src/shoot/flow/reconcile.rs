@@ -116,6 +116,7 @@ pub(crate) fn graph<'a>(b: &'a Botanist, name: &'static str, shape: Shape) -> Gr
     step!(g, b, "Removing label from resources after modification of encryption config or rotation of ETCD encryption key", [client, labelled], skip: hib || !shape.unlabels_encrypted, retry: Duration::from_secs(600), unlabel_encrypted());
     let scheduler = step!(g, b, "Deploying Kubernetes scheduler", [secrets, resource_manager], skip: wl, retry: DEFAULT, deploy_scheduler());
     let controller_manager = step!(g, b, "Deploying Kubernetes controller manager", [secrets, cloud_provider, resource_manager], skip: false, retry: DEFAULT, deploy_controller_manager());
+    step!(g, b, "Deploying Kubernetes vertical pod autoscaler", [secrets, resource_manager], skip: wl, retry: DEFAULT, deploy_vertical_pod_autoscaler());
     step!(g, b, "Restarting control plane pods", [controller_manager, control_plane], skip: !b.restarts_control_plane_pods(), restart_control_plane_pods());
     let controller_manager = step!(g, b, "Waiting until kube-controller-manager reports readiness", [controller_manager], skip: !shape.rotation_preparing || sr, wait_for_controller_manager());
 

@@ -5,6 +5,7 @@ use gardener_apis::extensions::v1alpha1::Infrastructure;
 use gardener_testkit::landscape::Landscape;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Api;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use serde_json::json;
@@ -71,5 +72,13 @@ async fn ext_130_ext_131_extension_objects_are_judged_in_their_seed() {
         .await
         .unwrap();
     infrastructures.delete("a", &how).await.unwrap();
+
+    let definitions: Api<CustomResourceDefinition> = Api::all(seed);
+    let (code, why) = refusal(definitions.delete("workers.extensions.gardener.cloud", &how).await);
+    assert_eq!(code, 403);
+    assert!(
+        why.starts_with("admission webhook \"crd-deletion-protection.resources.gardener.cloud\""),
+        "{why}"
+    );
     landscape.stop().await;
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use gardener_apimachinery::pointer::Pointed;
 use gardener_apis::core::v1beta1::Seed;
 use gardener_controller::Read;
 use gardener_controller::secrets::{
@@ -18,7 +19,7 @@ use kube::{Api, Client, ResourceExt};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::Config;
 use crate::apply;
@@ -89,11 +90,25 @@ pub(crate) async fn until_served(cluster: &Client, definition: &str) {
     }
 }
 
+/// The groups whose definitions are deleted only when that was confirmed [EXT-130]: with a definition all of its objects go.
+const PROTECTED_GROUPS: [&str; 3] = [
+    "druid.gardener.cloud",
+    "extensions.gardener.cloud",
+    "machine.sapcloud.io",
+];
+
 async fn install_definitions(config: &Config) -> Result<(), Failed> {
     let mut definitions = Vec::new();
     for (name, text) in gardener_apis::crds::ALL {
-        let definition: Value =
+        let mut definition: Value =
             serde_saphyr::from_str(text).map_err(|error| Failed::Because(format!("definition {name}: {error}")))?;
+        let group = definition.at("/spec/group").and_then(Value::as_str).unwrap_or_default();
+        if PROTECTED_GROUPS.contains(&group)
+            && let Some(metadata) = definition.at_mut("/metadata").and_then(Value::as_object_mut)
+            && let Some(labels) = metadata.entry("labels").or_insert_with(|| json!({})).as_object_mut()
+        {
+            labels.insert("gardener.cloud/deletion-protected".to_owned(), "true".into());
+        }
         definitions.push(definition);
     }
     let applied = apply::apply_all(&config.seed, &definitions).await?;

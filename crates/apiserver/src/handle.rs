@@ -1,5 +1,6 @@
 //! From an HTTP request to an answer: who asks, whether they may, and which verb runs. In what form objects are answered stands in [`shown`].
 
+mod logged;
 mod shown;
 
 pub(crate) use shown::no_list;
@@ -11,15 +12,14 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::StreamExt;
 use gardener_apimachinery::ApiError;
-use http::header::{
-    AUTHORIZATION, CACHE_CONTROL, HeaderMap, HeaderName, HeaderValue, USER_AGENT, X_CONTENT_TYPE_OPTIONS,
-};
+use http::header::{AUTHORIZATION, CACHE_CONTROL, HeaderMap, HeaderName, HeaderValue, X_CONTENT_TYPE_OPTIONS};
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Limited};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use self::logged::Logged;
 use crate::accept::{Accept, Shape, Wanted};
 use crate::aggregation::{self, Backend, Forwarded, Origin};
 use crate::audit::{Audited, Begun, Trail};
@@ -164,40 +164,6 @@ fn audit_id(server: &Server, headers: &HeaderMap) -> HeaderValue {
     let told = headers.get(AUDIT_ID).filter(|told| !told.is_empty());
     told.cloned()
         .unwrap_or_else(|| HeaderValue::try_from(server.shared().chance.uid()).unwrap_or(HeaderValue::from_static("")))
-}
-
-/// What the log of requests tells; gathered only when somebody reads it (`--log gardener_apiserver::handle=debug`).
-struct Logged {
-    cluster: String,
-    method: Method,
-    uri: http::Uri,
-    agent: String,
-}
-
-impl Logged {
-    fn of<B>(caller: &Caller, request: &Request<B>) -> Option<Self> {
-        tracing::enabled!(tracing::Level::DEBUG).then(|| Self {
-            cluster: caller.cluster.clone(),
-            method: request.method().clone(),
-            uri: request.uri().clone(),
-            agent: request
-                .headers()
-                .get(USER_AGENT)
-                .and_then(|agent| agent.to_str().ok())
-                .unwrap_or_default()
-                .to_owned(),
-        })
-    }
-
-    fn log(&self, status: StatusCode) {
-        let Self {
-            cluster,
-            method,
-            uri,
-            agent,
-        } = self;
-        tracing::debug!(%cluster, %method, %uri, agent, status = status.as_u16(), "request");
-    }
 }
 
 async fn serve<B>(

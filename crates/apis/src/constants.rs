@@ -92,6 +92,8 @@ pub mod annotation {
 
 /// Labels.
 pub mod label {
+    /// On definitions in seeds that are deleted only when that was confirmed: `true` [EXT-130].
+    pub const DELETION_PROTECTED: &str = "gardener.cloud/deletion-protected";
     /// The role of an object.
     pub const ROLE: &str = "gardener.cloud/role";
     /// The purpose of a secret.

@@ -260,16 +260,17 @@ where
         None => user,
     };
     let user = Arc::new(user);
+    let refused = |after: u64| {
+        cluster.metrics().refused(&cluster, &parts.method, &target, &query);
+        respond::busy(after)
+    };
     let mut place = None;
     if let Some(in_flight) = &cluster.config().in_flight {
         let verb = question().verb;
         if verb != "watch" && !time_limit::is_lasting(&target) {
             match in_flight.place(&verb, &user) {
                 Ok(own) => place = own,
-                Err(Full) => {
-                    cluster.metrics().refused(&cluster, &parts.method, &target, &query);
-                    return Ok(respond::busy(1));
-                }
+                Err(Full) => return Ok(refused(1)),
             }
         }
     } else if let Some(flow_control) = cluster.flow_control().filter(|_| needs_seat) {
@@ -296,10 +297,7 @@ where
         };
         match seat {
             Ok(seat) => known.seat = seat,
-            Err(after) => {
-                cluster.metrics().refused(&cluster, &parts.method, &target, &query);
-                return Ok(respond::busy(after));
-            }
+            Err(after) => return Ok(refused(after)),
         }
     }
     let backend = match &target {

@@ -17,11 +17,13 @@ use serde_json::Value;
 use crate::accept::{Accept, Encoding, Offer, Wanted};
 use crate::{authz, meta, protobuf};
 
+mod at_end;
 mod gzip;
 pub(crate) mod tags;
 mod warnings;
 mod yaml;
 
+pub(crate) use at_end::at_end;
 pub use warnings::{warn, warn_first};
 
 /// Above this many bytes answers are worth compressing.

@@ -23,6 +23,16 @@ pub struct Patience {
     pub timeout: Duration,
 }
 
+impl Patience {
+    /// Waits so long, and judges anew only when something happens: for judgements that do not depend on time.
+    pub const fn of(timeout: Duration) -> Self {
+        Self {
+            recheck: timeout,
+            timeout,
+        }
+    }
+}
+
 /// How long an API that refuses is left alone.
 const PAUSES: RateLimit = RateLimit {
     base: Duration::from_millis(50),

@@ -22,7 +22,7 @@ pub mod workload;
 
 use std::collections::BTreeMap;
 
-use gardener_apis::core::v1beta1::{Seed, Shoot};
+use gardener_apis::core::v1beta1::{Networking, NetworkingStatus, Seed, Shoot};
 use gardener_rules::machines::node_limit::Networks;
 
 /// The names of the Secrets that the secrets manager made, by configuration; bundles have the suffix `-bundle`.
@@ -83,34 +83,39 @@ impl Cluster<'_> {
         available.map_or("", |one| one.failure_tolerance.r#type.as_str())
     }
 
+    /// CIDRs as the status tells them, or, as long as it tells none, as the specification wants them.
+    fn cidrs(
+        &self,
+        told: fn(&NetworkingStatus) -> &Vec<String>,
+        wanted: fn(&Networking) -> &Option<String>,
+    ) -> Vec<String> {
+        let known = self.shoot.status.networking.as_ref().map(told);
+        match known.filter(|known| !known.is_empty()) {
+            Some(known) => known.clone(),
+            None => self
+                .shoot
+                .spec
+                .networking
+                .as_ref()
+                .and_then(|own| wanted(own).clone())
+                .into_iter()
+                .collect(),
+        }
+    }
+
     /// The CIDRs of the services.
     pub fn service_cidrs(&self) -> Vec<String> {
-        let status = self.shoot.status.networking.as_ref().map(|one| one.services.clone());
-        let spec = self.shoot.spec.networking.as_ref().and_then(|one| one.services.clone());
-        match status {
-            Some(services) if !services.is_empty() => services,
-            _ => spec.into_iter().collect(),
-        }
+        self.cidrs(|told| &told.services, |wanted| &wanted.services)
     }
 
     /// The CIDRs of the pods.
     pub fn pod_cidrs(&self) -> Vec<String> {
-        let status = self.shoot.status.networking.as_ref().map(|one| one.pods.clone());
-        let spec = self.shoot.spec.networking.as_ref().and_then(|one| one.pods.clone());
-        match status {
-            Some(pods) if !pods.is_empty() => pods,
-            _ => spec.into_iter().collect(),
-        }
+        self.cidrs(|told| &told.pods, |wanted| &wanted.pods)
     }
 
     /// The CIDRs of the nodes.
     pub fn node_cidrs(&self) -> Vec<String> {
-        let status = self.shoot.status.networking.as_ref().map(|one| one.nodes.clone());
-        let spec = self.shoot.spec.networking.as_ref().and_then(|one| one.nodes.clone());
-        match status {
-            Some(nodes) if !nodes.is_empty() => nodes,
-            _ => spec.into_iter().collect(),
-        }
+        self.cidrs(|told| &told.nodes, |wanted| &wanted.nodes)
     }
 
     /// What of the networks bounds the number of nodes [MCH-126].

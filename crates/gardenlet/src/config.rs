@@ -1,5 +1,6 @@
 //! What a gardenlet is given: clients, names, configuration [CP-150].
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,7 +9,11 @@ use gardener_apimachinery::chance::Chance;
 use gardener_apimachinery::clock::Clock;
 use gardener_apis::constants::label;
 use gardener_apis::core::v1beta1::{Gardener, Seed};
+use gardener_controller::secrets::{Manager, ManagerError, Options};
+use k8s_openapi::jiff::Timestamp;
 use kube::Client;
+use rand::SeedableRng;
+use rand::rngs::StdRng;
 
 use crate::bootstrap::GardenKubeconfig;
 
@@ -48,6 +53,24 @@ pub struct Config {
 }
 
 impl Config {
+    /// The manager of gardenlet's secrets in a namespace of the seed; `rotations` tells when which of them was last rotated.
+    ///
+    /// # Errors
+    /// What the seed says.
+    pub(crate) async fn secrets_manager(
+        &self,
+        namespace: &str,
+        rotations: BTreeMap<String, Timestamp>,
+    ) -> Result<Manager, ManagerError> {
+        let options = Options {
+            namespace: namespace.to_owned(),
+            identity: "gardenlet".to_owned(),
+            rotations,
+        };
+        let chance = StdRng::seed_from_u64(self.chance.number());
+        Manager::new(self.seed.clone(), self.clock.clone(), options, chance).await
+    }
+
     /// Selects what the garden has labelled as this seed's: gardenlet may list nothing else [AUTH-4].
     pub(crate) fn seed_label(&self) -> String {
         format!("{}{}=true", label::SEED_NAME_PREFIX, self.seed_name)

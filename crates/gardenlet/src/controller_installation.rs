@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
-use gardener_apis::constants::{GARDEN_NAMESPACE, finalizer};
+use gardener_apis::constants::{GARDEN_NAMESPACE, finalizer, label};
 use gardener_apis::core::v1::ControllerDeployment;
 use gardener_apis::core::v1beta1::{Condition, ControllerInstallation, ControllerRegistration, Seed};
 use gardener_apis::resources::v1alpha1::ManagedResource;
@@ -290,19 +290,19 @@ async fn resources(config: &Config, deployment: &ControllerDeployment) -> Result
     let mut found = Resources::new();
     for own in &deployment.resources {
         let (kind, name) = (own.resource_ref.kind.as_str(), own.resource_ref.name.as_str());
+        let named = format!("referenced {kind} {name:?} for resource reference {:?}", own.name);
         let (labels, data) = match kind {
             "Secret" => {
                 let secrets: Api<Secret> = Api::namespaced(config.garden.clone(), GARDEN_NAMESPACE);
                 let secret = secrets.read_opt(name).await.map_err(Failed::from)?;
                 let text = |value: ByteString| String::from_utf8_lossy(&value.0).into_owned();
-                secret
-                    .map(|one| (one.metadata.labels, one.data.unwrap_or_default()))
-                    .map(|(labels, data)| {
-                        (
-                            labels,
-                            data.into_iter().map(|(key, value)| (key, text(value))).collect(),
-                        )
-                    })
+                secret.map(|one| {
+                    let data = one.data.unwrap_or_default().into_iter();
+                    (
+                        one.metadata.labels,
+                        data.map(|(key, value)| (key, text(value))).collect(),
+                    )
+                })
             }
             "ConfigMap" => {
                 let maps: Api<ConfigMap> = Api::namespaced(config.garden.clone(), GARDEN_NAMESPACE);
@@ -317,13 +317,9 @@ async fn resources(config: &Config, deployment: &ControllerDeployment) -> Result
                 return Err(NotRendered::Resource(why));
             }
         }
-        .ok_or_else(|| {
-            let named = format!("referenced {kind} {name:?} for resource reference {:?}", own.name);
-            NotRendered::Resource(format!("{named} not found in namespace {GARDEN_NAMESPACE:?}"))
-        })?;
-        let role = labels.as_ref().and_then(|labels| labels.get("gardener.cloud/role"));
+        .ok_or_else(|| NotRendered::Resource(format!("{named} not found in namespace {GARDEN_NAMESPACE:?}")))?;
+        let role = labels.as_ref().and_then(|labels| labels.get(label::ROLE));
         if role.map(String::as_str) != Some("resource-reference") {
-            let named = format!("referenced {kind} {name:?} for resource reference {:?}", own.name);
             let why = format!("{named} does not have the label \"gardener.cloud/role: resource-reference\"");
             return Err(NotRendered::Resource(why));
         }

@@ -243,10 +243,7 @@ pub async fn delete<K: ExtensionObject>(api: &Api<K>, name: &str, clock: &Clock)
 /// # Errors
 /// It is still there; with the extension's error and codes.
 pub async fn wait_gone<K: ExtensionObject>(api: &Api<K>, name: &str, timing: Timing) -> Result<(), TaskError> {
-    let patience = Patience {
-        recheck: timing.timeout,
-        timeout: timing.timeout,
-    };
+    let patience = Patience::of(timing.timeout);
     let (kind, place) = (K::kind(&()).into_owned(), place(api, name));
     let judge = |found: Option<&K>| match found {
         None => Verdict::Ready(()),

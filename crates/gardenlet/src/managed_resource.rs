@@ -85,13 +85,6 @@ pub async fn deploy(client: &Client, content: &Content<'_>) -> Result<(), Manife
     Ok(())
 }
 
-fn patience(timeout: Duration) -> Patience {
-    Patience {
-        recheck: timeout,
-        timeout,
-    }
-}
-
 /// Waits until a ManagedResource is applied and healthy [EXT-174].
 ///
 /// # Errors
@@ -103,7 +96,7 @@ pub async fn wait_healthy(client: &Client, namespace: &str, name: &str, timeout:
         Some(Ok(())) => Verdict::Ready(()),
         Some(Err(why)) => Verdict::Pending(why),
     };
-    Ok(wait_for(&api, name, patience(timeout), judge).await?)
+    Ok(wait_for(&api, name, Patience::of(timeout), judge).await?)
 }
 
 /// Deletes a ManagedResource and its Secret.
@@ -124,7 +117,7 @@ pub async fn delete(client: &Client, namespace: &str, name: &str) -> Result<(), 
 /// It is still there.
 pub async fn wait_gone(client: &Client, namespace: &str, name: &str, timeout: Duration) -> Result<(), TaskError> {
     let api: Api<ManagedResource> = Api::namespaced(client.clone(), namespace);
-    Ok(wait_deleted(&api, name, patience(timeout)).await?)
+    Ok(wait_deleted(&api, name, Patience::of(timeout)).await?)
 }
 
 /// The ManagedResources of a namespace.

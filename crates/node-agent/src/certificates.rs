@@ -93,10 +93,7 @@ pub(crate) async fn request(
         ..CertificateSigningRequestSpec::default()
     };
     api.create(&PostParams::default(), &object).await?;
-    let patience = Patience {
-        recheck: TIMEOUT,
-        timeout: TIMEOUT,
-    };
+    let patience = Patience::of(TIMEOUT);
     let certificate = wait_for(&api, &name, patience, verdict)
         .await
         .map_err(|error| RequestError::Unsigned {

@@ -30,10 +30,7 @@ pub const LABELS: [(&str, &str); 2] = [("app", "machine"), ("machine-provider", 
 const PROVIDER_ID_PREFIX: &str = "local:///";
 /// The key of the user data in the class' secret.
 const CLASS_USER_DATA: &str = "userData";
-const DELETION: Patience = Patience {
-    recheck: Duration::from_secs(60),
-    timeout: Duration::from_secs(60),
-};
+const DELETION: Patience = Patience::of(Duration::from_secs(60));
 
 /// The name of a machine's pod, which is also its node's.
 pub fn pod_name(machine: &str) -> String {

@@ -5,12 +5,10 @@ mod deletion_protection;
 mod extension_validation;
 mod review;
 
+use gardener_apis::validation::extension_object::DELETION_PROTECTION_PATH;
 use kube::Client;
 
-use review::{Request, Response, Review};
-
-/// Where the deletion of extension objects, Etcds and protected definitions is judged.
-pub const DELETION_PROTECTION: &str = "/webhooks/validate-crd-deletion";
+use review::{Response, Review};
 
 /// What a webhook answers by HTTP.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,12 +40,16 @@ impl Webhooks {
             content_type: "text/plain; charset=utf-8",
             body: told.as_bytes().to_vec(),
         };
-        if path != DELETION_PROTECTION && !extension_validation::serves(path) {
+        let by_kind = extension_validation::judge(path);
+        if by_kind.is_none() && path != DELETION_PROTECTION_PATH {
             return plain(404, "404 page not found\n");
         }
         let (review, response) = match Review::read(body) {
             Ok((review, request)) => {
-                let response = self.judge(path, &request).await;
+                let response = match by_kind {
+                    Some(judge) => judge(&request),
+                    None => deletion_protection::judge(&self.source, &request).await,
+                };
                 (review, response.to(&request))
             }
             Err(unreadable) => (Review::default(), Response::errored(400, unreadable)),
@@ -59,13 +61,6 @@ impl Webhooks {
                 body,
             },
             Err(error) => plain(500, &format!("the review cannot be written: {error}\n")),
-        }
-    }
-
-    async fn judge(&self, path: &str, request: &Request) -> Response {
-        match path {
-            DELETION_PROTECTION => deletion_protection::judge(&self.source, request).await,
-            path => extension_validation::judge(path, request),
         }
     }
 }

@@ -33,6 +33,15 @@ pub trait ExtensionObject: Metadata<Ty = ObjectMeta> {
     }
 }
 
+/// Under which path webhooks judge objects of a kind.
+pub fn webhook_path<K: k8s_openapi::Resource>() -> String {
+    let group = K::GROUP.replace('.', "-");
+    format!("/validate-{group}-{}-{}", K::VERSION, K::KIND.to_lowercase())
+}
+
+/// Under which path a webhook judges whether something may be deleted [EXT-130].
+pub const DELETION_PROTECTION_PATH: &str = "/webhooks/validate-crd-deletion";
+
 /// Findings in an object that is to be created.
 pub fn validate<K: ExtensionObject>(object: &K) -> ErrorList {
     let mut errors = object_meta(object.metadata(), K::NAMESPACED, names::dns_subdomain);

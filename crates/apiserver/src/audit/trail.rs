@@ -1,9 +1,7 @@
 //! What is gathered of one request, from its entrance to the end of its answer.
 
 use std::net::IpAddr;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use gardener_apimachinery::ApiError;
@@ -12,7 +10,7 @@ use gardener_apimachinery::pointer::Pointed;
 use gardener_apimachinery::skim;
 use http::header::{CONTENT_TYPE, HeaderMap, USER_AGENT};
 use http::{Response, StatusCode};
-use http_body::{Body as _, Frame, SizeHint};
+use http_body::Body as _;
 use http_body_util::BodyExt;
 use parking_lot::Mutex;
 use serde::Serialize;
@@ -167,7 +165,8 @@ impl Trail {
         if lasts {
             self.answers(response.status(), None);
             self.tell(Stage::ResponseStarted);
-            return response.map(|body| Ending { body, trail: self }.boxed_unsync());
+            let end = move || self.end(Stage::ResponseComplete);
+            return response.map(|body| respond::at_end(body, end));
         }
         let size = response.body().size_hint().exact();
         let tells_object = self.wants(Level::RequestResponse);
@@ -249,37 +248,6 @@ impl Drop for Trail {
             true => Stage::Panic,
             false => Stage::ResponseComplete,
         });
-    }
-}
-
-/// A body with whose end a request ends.
-struct Ending {
-    body: Body,
-    /// Dropped with it.
-    trail: Arc<Trail>,
-}
-
-impl http_body::Body for Ending {
-    type Data = Bytes;
-    type Error = std::io::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, std::io::Error>>> {
-        let polled = Pin::new(&mut self.body).poll_frame(context);
-        if let Poll::Ready(None) = polled {
-            self.trail.end(Stage::ResponseComplete);
-        }
-        polled
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
     }
 }
 

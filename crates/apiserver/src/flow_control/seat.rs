@@ -1,13 +1,9 @@
 //! What a request has of its level, and gives back when it goes, however it ends.
 
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
 
-use bytes::Bytes;
 use http::Response;
-use http_body::{Body as _, Frame, SizeHint};
-use http_body_util::BodyExt;
+use http_body::Body as _;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -15,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::FlowControl;
 use super::levels::Place;
 use super::watchers::Watcher;
-use crate::respond::Body;
+use crate::respond::{self, Body};
 
 /// A request's place, in a queue or at its seats; it leaves with this value.
 pub(super) struct Turn {
@@ -68,38 +64,7 @@ impl Seat {
             return response;
         }
         self.expires(until);
-        let seat = Some(self);
-        response.map(|body| Held { body, seat }.boxed_unsync())
-    }
-}
-
-/// A body with the seats of who makes it.
-struct Held {
-    body: Body,
-    seat: Option<Seat>,
-}
-
-impl http_body::Body for Held {
-    type Data = Bytes;
-    type Error = std::io::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, std::io::Error>>> {
-        let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
-        if frame.is_none() {
-            self.seat = None;
-        }
-        Poll::Ready(frame)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        response.map(|body| respond::at_end(body, move || drop(self)))
     }
 }
 

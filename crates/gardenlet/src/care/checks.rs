@@ -2,6 +2,7 @@
 //! `rules::care`.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::join_all;
@@ -213,8 +214,7 @@ impl Sight<'_> {
 
     /// Whether a ManagedResource is as a condition wants it [ST-62].
     pub(super) fn check_resource(&self, resource: &ManagedResource) -> Result<(), Finding> {
-        let patience = self.config.settings.shoot_care.managed_resource_progressing_threshold;
-        let patience = patience.map(|patience| SignedDuration::try_from(patience).unwrap_or(SignedDuration::MAX));
+        let patience = signed(self.config.settings.shoot_care.managed_resource_progressing_threshold);
         managed_resources::check(resource, patience, self.config.clock.now())
     }
 
@@ -231,14 +231,18 @@ impl Sight<'_> {
 
     /// What extensions say about a condition [ST-65].
     pub(super) fn check_extensions(&self, wanted: &str) -> Result<(), Stop> {
-        let patience = self.config.settings.shoot_care.stale_extension_health_checks;
-        let patience = patience.map(|patience| SignedDuration::try_from(patience).unwrap_or(SignedDuration::MAX));
+        let patience = signed(self.config.settings.shoot_care.stale_extension_health_checks);
         match report(&self.told, wanted, patience, self.config.clock.now()) {
             None => Ok(()),
             Some(Report::Fails(finding)) => Err(finding.into()),
             Some(Report::Is(value, finding)) => Err(Stop::Is(value, finding)),
         }
     }
+}
+
+/// A time to wait as rules take it; one that is too long for them never ends.
+fn signed(patience: Option<Duration>) -> Option<SignedDuration> {
+    patience.map(|patience| SignedDuration::try_from(patience).unwrap_or(SignedDuration::MAX))
 }
 
 /// [ST-53]

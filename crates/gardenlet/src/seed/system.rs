@@ -1,23 +1,21 @@
 //! What every seed has: definitions, priorities, identity, resource manager, etcd-druid [CP-140].
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use gardener_apimachinery::pointer::Pointed;
+use gardener_apis::constants::label;
 use gardener_apis::core::v1beta1::Seed;
 use gardener_controller::Read;
-use gardener_controller::secrets::{
-    Certificate, Class, Generate, Kind, Manager, Options, Rotation, SecretConfig, SignedBy, Usage, data,
-};
+use gardener_controller::secrets::{Certificate, Class, Generate, Kind, Rotation, SecretConfig, SignedBy, Usage, data};
 use gardener_controller::wait::{Patience, Verdict, wait_for};
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, CustomResourceDefinitionCondition,
 };
 use kube::{Api, Client, ResourceExt};
-use rand::SeedableRng;
-use rand::rngs::StdRng;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -75,10 +73,7 @@ async fn until_established(cluster: &Client, name: &str) -> Result<(), Failed> {
             false => Verdict::Pending(format!("definition {name} is not established")),
         }
     };
-    let patience = Patience {
-        recheck: ESTABLISHED_WITHIN,
-        timeout: ESTABLISHED_WITHIN,
-    };
+    let patience = Patience::of(ESTABLISHED_WITHIN);
     let waited = wait_for(&api, name, patience, established).await;
     waited.map_err(|error| Failed::Because(error.to_string()))
 }
@@ -107,7 +102,7 @@ async fn install_definitions(config: &Config) -> Result<(), Failed> {
             && let Some(metadata) = definition.at_mut("/metadata").and_then(Value::as_object_mut)
             && let Some(labels) = metadata.entry("labels").or_insert_with(|| json!({})).as_object_mut()
         {
-            labels.insert("gardener.cloud/deletion-protected".to_owned(), "true".into());
+            labels.insert(label::DELETION_PROTECTED.to_owned(), "true".into());
         }
         definitions.push(definition);
     }
@@ -134,13 +129,7 @@ struct Certified {
 
 /// The certificate that the seed's resource manager answers webhooks with.
 async fn certify(config: &Config) -> Result<Certified, Failed> {
-    let options = Options {
-        namespace: seed_system::NAMESPACE.to_owned(),
-        identity: "gardenlet".to_owned(),
-        ..Options::default()
-    };
-    let chance = StdRng::seed_from_u64(config.chance.number());
-    let manager = Manager::new(config.seed.clone(), config.clock.clone(), options, chance).await?;
+    let manager = config.secrets_manager(seed_system::NAMESPACE, BTreeMap::new()).await?;
     let authority = SecretConfig {
         name: AUTHORITY.to_owned(),
         kind: Kind::CertificateAuthority {

@@ -1,6 +1,7 @@
 //! Extension objects, Etcds and protected definitions are deleted only when that was confirmed [EXT-130], [GRM-62].
 
 use gardener_apis::constants::annotation::CONFIRMATION_DELETION;
+use gardener_apis::constants::label::DELETION_PROTECTED;
 use gardener_controller::apply::is_not_found;
 use gardener_controller::{api_error, operation};
 use kube::api::{ApiResource, DynamicObject, ListParams};
@@ -8,9 +9,6 @@ use kube::core::{GroupVersionKind, PartialObjectMeta};
 use kube::{Api, Client, Resource};
 
 use super::review::{Request, Response};
-
-/// The label of protected definitions.
-const PROTECTED: &str = "gardener.cloud/deletion-protected=true";
 
 /// The extension kinds that are protected: all but Bastions, which are nobody's state, and Clusters.
 const EXTENSIONS: [&str; 11] = [
@@ -33,7 +31,7 @@ fn members(request: &Request) -> Option<ListParams> {
     let plural = place.resource.as_str();
     match (place.group.as_str(), place.version.as_str()) {
         ("apiextensions.k8s.io", "v1" | "v1beta1") if plural == "customresourcedefinitions" => {
-            Some(ListParams::default().labels(PROTECTED))
+            Some(ListParams::default().labels(&format!("{DELETION_PROTECTED}=true")))
         }
         ("druid.gardener.cloud", "v1alpha1") if plural == "etcds" => Some(ListParams::default()),
         ("extensions.gardener.cloud", "v1alpha1") if EXTENSIONS.contains(&plural) => Some(ListParams::default()),

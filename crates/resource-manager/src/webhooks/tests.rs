@@ -63,7 +63,12 @@ async fn ext_130_deletion_is_confirmed() {
     ];
     for (kind, plural, annotations, allowed) in cases {
         let fields = json!({"oldObject": object(kind, annotations.clone(), json!({}))});
-        let response = response(&webhooks, DELETION_PROTECTION, &review("DELETE", kind, plural, fields)).await;
+        let response = response(
+            &webhooks,
+            DELETION_PROTECTION_PATH,
+            &review("DELETE", kind, plural, fields),
+        )
+        .await;
         assert_eq!(response["allowed"], allowed, "{kind} {annotations}: {response}");
         assert_eq!(response["uid"], "u-1");
         if !allowed {
@@ -101,7 +106,7 @@ async fn ext_130_each_member_of_a_collection_is_confirmed() {
             .patch(name, &PatchParams::default(), &Patch::Merge(&confirmed))
             .await
             .expect("patched");
-        let response = response(&webhooks, DELETION_PROTECTION, &collection).await;
+        let response = response(&webhooks, DELETION_PROTECTION_PATH, &collection).await;
         assert_eq!(response["allowed"], allowed, "{name}: {response}");
     }
 }
@@ -148,7 +153,7 @@ async fn what_is_no_review_is_answered_too() {
         (404, b"404 page not found\n".as_slice())
     );
     for body in ["", "[]", "{}", "{\"request\": 1}"] {
-        let answer = webhooks.answer(DELETION_PROTECTION, body.as_bytes()).await;
+        let answer = webhooks.answer(DELETION_PROTECTION_PATH, body.as_bytes()).await;
         let told: Value = serde_json::from_slice(&answer.body).expect("JSON");
         assert_eq!(
             (answer.status, &told["response"]["status"]["code"]),
@@ -160,7 +165,9 @@ async fn what_is_no_review_is_answered_too() {
     // an object that is not there cannot be judged, and versions of before are answered in kind
     let mut older = review("DELETE", "Worker", "workers", json!({}));
     older["apiVersion"] = json!("admission.k8s.io/v1beta1");
-    let answer = webhooks.answer(DELETION_PROTECTION, older.to_string().as_bytes()).await;
+    let answer = webhooks
+        .answer(DELETION_PROTECTION_PATH, older.to_string().as_bytes())
+        .await;
     let told: Value = serde_json::from_slice(&answer.body).expect("JSON");
     assert_eq!(told["apiVersion"], "admission.k8s.io/v1beta1");
     assert_eq!(told["response"]["status"]["code"], 500);

@@ -57,15 +57,6 @@ impl Botanist {
             Some(_) => Verdict::Ready(()),
             None => Verdict::Pending("the shoot has no namespace kube-system yet".to_owned()),
         };
-        Ok(wait_for(
-            &api,
-            "kube-system",
-            Patience {
-                recheck: timeout,
-                timeout,
-            },
-            judge,
-        )
-        .await?)
+        Ok(wait_for(&api, "kube-system", Patience::of(timeout), judge).await?)
     }
 }

@@ -30,13 +30,6 @@ use crate::{health, managed_resource};
 
 const FIVE_MINUTES: Duration = Duration::from_secs(300);
 
-fn patience(timeout: Duration) -> Patience {
-    Patience {
-        recheck: timeout,
-        timeout,
-    }
-}
-
 impl Botanist {
     /// The replicas of an etcd: 0 while the cluster sleeps [CP-40].
     async fn etcd_replicas(&self, role: Role) -> Result<i32, TaskError> {
@@ -84,7 +77,7 @@ impl Botanist {
     pub(crate) async fn wait_for_etcds(&self) -> Done {
         let api: Api<Etcd> = self.seed_api();
         for role in Role::ALL {
-            wait_for(&api, role.name(), patience(FIVE_MINUTES), |etcd| {
+            wait_for(&api, role.name(), Patience::of(FIVE_MINUTES), |etcd| {
                 match etcd.map(health::etcd) {
                     None => Verdict::Pending(format!("etcd {:?} not found", role.name())),
                     Some(Ok(())) => Verdict::Ready(()),
@@ -192,7 +185,7 @@ impl Botanist {
             Some(Ok(())) => Verdict::Ready(()),
             Some(Err(why)) => Verdict::Pending(format!("deployment {name:?} is not rolled out: {why}")),
         };
-        Ok(wait_for(&api, name, patience(timeout), judge).await?)
+        Ok(wait_for(&api, name, Patience::of(timeout), judge).await?)
     }
 
     /// [CP-F21]

@@ -60,10 +60,7 @@ impl Botanist {
         let address = match found {
             None => self.config.settings.ingress.address.clone(),
             Some(_) => {
-                let patience = gardener_controller::wait::Patience {
-                    recheck: Duration::from_secs(600),
-                    timeout: Duration::from_secs(600),
-                };
+                let patience = gardener_controller::wait::Patience::of(Duration::from_secs(600));
                 gardener_controller::wait::wait_for(&api, "istio-ingressgateway", patience, |service| {
                     use gardener_controller::wait::Verdict;
                     let ingress = service

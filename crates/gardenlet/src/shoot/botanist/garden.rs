@@ -8,7 +8,6 @@ use gardener_apis::constants::SEED_NAMESPACE_PREFIX;
 use gardener_apis::core::v1beta1::{ControllerRegistration, Project, SecretBinding, Seed, Shoot};
 use gardener_apis::security::v1alpha1::CredentialsBinding;
 use gardener_controller::Read;
-use gardener_controller::secrets::{Manager, Options};
 use gardener_flow::TaskError;
 use gardener_rules::shoot_operation::OperationType;
 use k8s_openapi::ByteString;
@@ -18,8 +17,6 @@ use kube::api::{ApiResource, DynamicObject, ListParams};
 use kube::core::GroupVersionKind;
 use kube::{Api, ResourceExt};
 use parking_lot::RwLock;
-use rand::SeedableRng;
-use rand::rngs::StdRng;
 use serde_json::{Value, json};
 
 use super::{Botanist, Domain, Done, State, extensions, secrets};
@@ -175,12 +172,6 @@ impl Botanist {
         operation: OperationType,
     ) -> Result<Self, TaskError> {
         let namespace = shoot.status.technical_id.clone();
-        let options = Options {
-            namespace: namespace.clone(),
-            identity: "gardenlet".to_owned(),
-            rotations: secrets::rotations(&shoot),
-        };
-        let chance = StdRng::seed_from_u64(config.chance.number());
         let registrations: Api<ControllerRegistration> = Api::all(config.garden.clone());
         let ((internal, external), cloud_profile, registrations, identity, manager) = tokio::try_join!(
             domains(&config, &shoot, &seed),
@@ -188,7 +179,8 @@ impl Botanist {
             async { Ok::<_, TaskError>(registrations.read_list(&ListParams::default()).await?) },
             crate::identity::of_garden(&config),
             async {
-                Ok::<_, TaskError>(Manager::new(config.seed.clone(), config.clock.clone(), options, chance).await?)
+                let rotations = secrets::rotations(&shoot);
+                Ok::<_, TaskError>(config.secrets_manager(&namespace, rotations).await?)
             },
         )?;
         Ok(Self {

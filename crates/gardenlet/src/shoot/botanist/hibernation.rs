@@ -25,13 +25,6 @@ use crate::components::{
 const TEN_MINUTES: Duration = Duration::from_secs(600);
 const FIVE_MINUTES: Duration = Duration::from_secs(300);
 
-fn patience(timeout: Duration) -> Patience {
-    Patience {
-        recheck: timeout,
-        timeout,
-    }
-}
-
 impl Botanist {
     /// Waits until a Deployment has no pods left.
     async fn wait_for_no_pods(&self, name: &str) -> Done {
@@ -43,7 +36,7 @@ impl Botanist {
             None | Some(0) => Verdict::Ready(()),
             Some(left) => Verdict::Pending(format!("deployment {name:?} still has {left} pods")),
         };
-        Ok(wait_for(&api, name, patience(FIVE_MINUTES), judge).await?)
+        Ok(wait_for(&api, name, Patience::of(FIVE_MINUTES), judge).await?)
     }
 
     /// Waits until nothing is left in the shoot that only runs on nodes, while there is still somebody who notices that.
@@ -53,7 +46,7 @@ impl Botanist {
         }
         let client = self.shoot_client().await?;
         let deadline = Instant::now() + TEN_MINUTES;
-        let left = || patience(deadline.saturating_duration_since(Instant::now()));
+        let left = || Patience::of(deadline.saturating_duration_since(Instant::now()));
         wait_for_all(&Api::all(client.clone()), left(), no_nodes)
             .await
             .map_err(TaskError::new)?;

@@ -218,16 +218,7 @@ impl Botanist {
                 None => Verdict::Pending(format!("BackupEntry state is not succeeded but {state:?}")),
             }
         };
-        wait_for(
-            &api,
-            &self.backup_entry_name(),
-            Patience {
-                recheck: timeout,
-                timeout,
-            },
-            judge,
-        )
-        .await?;
+        wait_for(&api, &self.backup_entry_name(), Patience::of(timeout), judge).await?;
         Ok(())
     }
 

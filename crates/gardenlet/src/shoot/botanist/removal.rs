@@ -25,13 +25,6 @@ use crate::{apply, managed_resource};
 const RESOURCE_MANAGER: &str = "shoot-core-gardener-resource-manager";
 const TEN_MINUTES: Duration = Duration::from_secs(600);
 
-fn patience(timeout: Duration) -> Patience {
-    Patience {
-        recheck: timeout,
-        timeout,
-    }
-}
-
 impl Botanist {
     /// Whether the control plane's namespace exists.
     pub(crate) async fn has_namespace(&self) -> Result<bool, TaskError> {
@@ -165,7 +158,7 @@ impl Botanist {
 
     pub(crate) async fn wait_for_end_of_api_server(&self) -> Done {
         let api: Api<k8s_openapi::api::apps::v1::Deployment> = self.seed_api();
-        Ok(wait_deleted(&api, kube_apiserver::NAME, patience(Duration::from_secs(300))).await?)
+        Ok(wait_deleted(&api, kube_apiserver::NAME, Patience::of(Duration::from_secs(300))).await?)
     }
 
     pub(crate) async fn destroy_api_server_service(&self) -> Done {
@@ -194,7 +187,7 @@ impl Botanist {
     pub(crate) async fn wait_for_end_of_etcds(&self) -> Done {
         let api: Api<Etcd> = self.seed_api();
         for etcd in self.etcds().await? {
-            wait_deleted(&api, &etcd.name_any(), patience(Duration::from_secs(300))).await?;
+            wait_deleted(&api, &etcd.name_any(), Patience::of(Duration::from_secs(300))).await?;
         }
         Ok(())
     }
@@ -208,7 +201,7 @@ impl Botanist {
 
     pub(crate) async fn wait_for_end_of_namespace(&self) -> Done {
         let api: Api<Namespace> = Api::all(self.seed_client().clone());
-        Ok(wait_deleted(&api, &self.namespace, patience(Duration::from_secs(900))).await?)
+        Ok(wait_deleted(&api, &self.namespace, Patience::of(Duration::from_secs(900))).await?)
     }
 
     pub(crate) async fn delete_cluster(&self) -> Done {

@@ -50,10 +50,7 @@ impl Botanist {
         let providers: Vec<&str> = domains.map(|domain| domain.provider.as_str()).collect();
         let installations: Api<ControllerInstallation> = Api::all(self.garden().clone());
         let own = watcher::Config::default().fields(&seed_field(&self.config.seed_name));
-        let patience = Patience {
-            recheck: timeout,
-            timeout,
-        };
+        let patience = Patience::of(timeout);
         wait_for_selected(&installations, own, patience, |installations| {
             are_ready(&shoot, &self.seed, &providers, &registrations, installations)
         })

@@ -121,15 +121,6 @@ impl Botanist {
             None => Verdict::Pending("deployment kube-system/vpn-shoot does not exist yet".to_owned()),
             Some(Err(why)) => Verdict::Pending(format!("deployment kube-system/vpn-shoot is not available: {why}")),
         };
-        Ok(wait_for(
-            &api,
-            vpn::SHOOT_NAME,
-            Patience {
-                recheck: timeout,
-                timeout,
-            },
-            judge,
-        )
-        .await?)
+        Ok(wait_for(&api, vpn::SHOOT_NAME, Patience::of(timeout), judge).await?)
     }
 }

@@ -330,10 +330,7 @@ impl Botanist {
         let api: Api<Node> = Api::all(self.shoot_client().await?);
         let secrets = self.state.read().pool_secrets.clone();
         let timeout = Duration::from_secs(8 * 60);
-        let patience = Patience {
-            recheck: timeout,
-            timeout,
-        };
+        let patience = Patience::of(timeout);
         wait_for_all(&api, patience, |nodes| {
             nodes.iter().try_for_each(|node| check_node(node, &secrets))
         })

@@ -94,8 +94,13 @@ impl ResourceSet {
 
     /// The definition of a resource.
     pub fn get(&self, group: &str, plural: &str) -> Option<&Arc<Definition>> {
-        let mut same = self.by_plural.get(plural)?.iter();
+        let mut same = self.named(plural).iter();
         same.find(|definition| definition.group == group)
+    }
+
+    /// The resources of a name, by group.
+    pub fn named(&self, plural: &str) -> &[Arc<Definition>] {
+        self.by_plural.get(plural).map_or(&[], Vec::as_slice)
     }
 
     /// All definitions, by group and name.

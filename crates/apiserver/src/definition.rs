@@ -26,6 +26,7 @@ pub use admission::{Admission, Attributes, Warnings};
 pub use subresource::{Effect, Removal, Subresource};
 
 use crate::selectable::Selectable;
+use crate::unread::Unread;
 use crate::user::UserInfo;
 use crate::webhooks::ConversionWebhook;
 
@@ -44,7 +45,8 @@ pub struct Definition {
     pub categories: Vec<String>,
     /// Whether objects live in namespaces.
     pub namespaced: bool,
-    /// Where objects are stored. Two definitions that show the same objects (`events` of two groups) share a topic.
+    /// Where objects are stored. Two definitions that show the same objects (`events` of two groups) share a topic, and
+    /// have one plural name.
     pub topic: Topic,
     /// Versions, preferred first.
     pub versions: Vec<Version>,
@@ -240,7 +242,11 @@ impl Definition {
         if let Some(version) = self.stored_version().filter(|version| version.completes)
             && let Some(schema) = &version.schema
         {
-            schema.complete(object);
+            match object.is_apart() {
+                // the rest is as it was stored, with all that it has
+                true => schema.complete_members(object.read_part_mut(), &Unread::READ),
+                false => schema.complete(object),
+            }
         }
     }
 

@@ -84,11 +84,6 @@ impl Draft {
         self.apart.as_ref().map(|(_, unread)| unread)
     }
 
-    /// Whether something of the object is not read: it is as it is stored.
-    pub fn is_read_in_part(&self) -> bool {
-        self.apart.is_some()
-    }
-
     /// What is read of the object: what it says of its kind, its metadata and its status, and of most objects all the rest.
     pub fn read_part(&self) -> &Value {
         match &self.apart {

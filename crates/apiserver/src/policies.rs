@@ -25,7 +25,9 @@ pub use mutating::MutatingAdmissionPolicy;
 pub use types::warnings;
 
 use crate::cluster::LogicalCluster;
+use crate::definition::Definition;
 use crate::followed::Followed;
+use crate::intercept::matching::Constraints;
 use mutations::Mutations;
 use registered::{Bindings, Policy};
 use rules::Rules;
@@ -62,13 +64,28 @@ impl Policies {
 }
 
 impl LogicalCluster {
-    /// Whether webhooks or policies may change objects.
-    pub(crate) fn mutates_by_rules(&self) -> bool {
-        !self.webhooks().mutating(self).is_empty() || !self.policies().mutating_bindings(self).is_empty()
+    /// Whether webhooks or policies may change what is sent to a resource, or to its subresource.
+    pub(crate) fn mutates_by_rules(&self, definition: &Definition, subresource: &str) -> bool {
+        let concerned = |constraints: &Constraints| constraints.may_concern(definition, subresource);
+        let hooks = self.webhooks().mutating(self);
+        let bindings = self.policies().mutating_bindings(self);
+        hooks.iter().any(|hook| concerned(&hook.constraints))
+            || !bindings.is_empty() && bound(&self.policies().mutating(self), &bindings, concerned)
     }
 
-    /// Whether there are webhooks or policies that look at objects.
-    pub(crate) fn has_judges(&self) -> bool {
-        self.webhooks().any(self) || self.mutates_by_rules() || !self.policies().bindings(self).is_empty()
+    /// Whether webhooks or policies may look at what is sent to a resource, or to its subresource.
+    pub(crate) fn has_judges(&self, definition: &Definition, subresource: &str) -> bool {
+        let concerned = |constraints: &Constraints| constraints.may_concern(definition, subresource);
+        let hooks = self.webhooks().validating(self);
+        let bindings = self.policies().bindings(self);
+        hooks.iter().any(|hook| concerned(&hook.constraints))
+            || !bindings.is_empty() && bound(&self.policies().policies(self), &bindings, concerned)
+            || self.mutates_by_rules(definition, subresource)
     }
+}
+
+/// Whether one of the policies that are bound is for what is asked.
+fn bound<R>(policies: &[Arc<Policy<R>>], bindings: &Bindings, concerned: impl Fn(&Constraints) -> bool) -> bool {
+    let mut bound = policies.iter().filter(|policy| bindings.contains_key(&policy.name));
+    bound.any(|policy| concerned(&policy.constraints))
 }

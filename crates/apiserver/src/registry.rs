@@ -459,13 +459,15 @@ impl Scope {
     fn validate_schema(
         &self,
         before: ErrorList,
-        (object, old): (&Value, Option<&Value>),
+        (object, old): (&Draft, Option<&Draft>),
         warnings: &mut Vec<String>,
     ) -> ErrorList {
         let version = self.spec().ok().filter(|_| self.definition.strategy.validates_schema());
         let Some((version, schema)) = version.and_then(|version| Some((version, version.schema.as_ref()?))) else {
             return before;
         };
+        // only now: what is not read of an object is read for it
+        let (object, old): (&Value, Option<&Value>) = (object, old.map(|old| &**old));
         let is_status = self.subresource == "status";
         let of_scale = || {
             let scale = version.scale.as_ref();
@@ -501,8 +503,8 @@ impl Scope {
             return Ok(());
         }
         // only rules that people write may leave an object in a form that it must not have
-        let changed_by_rules = object.is_some() && self.cluster.mutates_by_rules();
-        let managed = object.as_deref().filter(|_| changed_by_rules);
+        let changed_by_rules = object.is_some() && self.is_changed_by_rules();
+        let managed = object.as_ref().filter(|_| changed_by_rules).map(Draft::read_part);
         let managed = managed.and_then(|object| object.at("/metadata/managedFields").cloned());
         let mut attributes = self.attributes(context, operation, options, object.take(), old);
         let begun = Instant::now();
@@ -614,11 +616,21 @@ impl Scope {
         self.cluster.metrics().admission.count(step, begun.elapsed());
     }
 
+    /// Whether webhooks or policies may change what is sent.
+    fn is_changed_by_rules(&self) -> bool {
+        self.cluster.mutates_by_rules(&self.definition, &self.subresource)
+    }
+
+    /// Whether webhooks or policies may look at what is sent.
+    fn is_judged(&self) -> bool {
+        self.cluster.has_judges(&self.definition, &self.subresource)
+    }
+
     /// Drops what webhooks added to a custom resource that its schema does not know.
     fn prune_changed(&self, object: &mut Draft) {
         let custom = self.definition.strategy.validates_schema() && self.subresource != "scale";
         if custom
-            && self.cluster.mutates_by_rules()
+            && self.is_changed_by_rules()
             && let Some(version) = self.definition.stored_version().filter(|version| version.prunes)
             && let Some(schema) = &version.schema
         {

@@ -83,6 +83,8 @@ impl Unread {
 
     /// Gives the members to an object.
     pub fn add_to(&self, object: &mut Value) {
+        #[cfg(test)]
+        tests::ADDED.with(|added| added.set(added.get() + 1));
         let Value::Object(object) = object else { return };
         for (name, bytes) in &self.members {
             // what is stored can be parsed
@@ -116,10 +118,17 @@ impl Unread {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
+    use std::cell::Cell;
+
     use serde_json::json;
 
     use super::*;
+
+    thread_local! {
+        /// How often this thread read what was not to be read.
+        pub(crate) static ADDED: Cell<usize> = const { Cell::new(0) };
+    }
 
     #[test]
     fn objects_are_taken_apart_and_put_together() {

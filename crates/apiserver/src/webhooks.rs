@@ -73,11 +73,6 @@ impl Webhooks {
         Arc::clone(transport.get_or_insert_with(|| Arc::new(HttpTransport::new(Arc::new(EndpointResolver)))))
     }
 
-    /// Whether there are any admission webhooks.
-    pub(crate) fn any(&self, cluster: &LogicalCluster) -> bool {
-        !self.mutating(cluster).is_empty() || !self.validating(cluster).is_empty()
-    }
-
     /// The mutating webhooks in the order in which they are called.
     pub(crate) fn mutating(&self, cluster: &LogicalCluster) -> Arc<Vec<Hook>> {
         registered::current(&mut self.mutating.lock(), cluster, registered::Kind::Mutating)

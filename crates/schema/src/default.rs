@@ -4,7 +4,7 @@
 //! kinds' own defaulting.
 
 use gardener_apimachinery::pointer::Pointed;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::empty::{Empty, Place};
 use crate::json::is_empty;
@@ -212,31 +212,36 @@ impl Schema {
         self.complete_with(value, false);
     }
 
+    /// As [`Schema::complete`], of an object some of whose members are elsewhere: no more than the named ones are looked at, and come to be.
+    pub fn complete_members(&self, value: &mut Value, named: &[&str]) {
+        if let Value::Object(members) = value {
+            self.complete_where(members, true, |name| named.contains(&name));
+        }
+    }
+
+    fn complete_where(&self, members: &mut Map<String, Value>, nulls: bool, here: impl Fn(&str) -> bool) {
+        for (name, zero) in self.zero_fields().filter(|(name, _)| here(name)) {
+            let is_collection = || {
+                self.field(name)
+                    .is_some_and(|field| matches!(field.kind(), Kind::Array | Kind::Object))
+            };
+            if !members.contains_key(name) && (nulls || !zero.is_null() || !is_collection()) {
+                members.insert(name.to_owned(), zero.clone());
+            }
+        }
+        for (name, value) in members.iter_mut().filter(|(name, _)| here(name)) {
+            let Some(child) = self.child(name) else { continue };
+            child.complete_with(value, nulls);
+            // what is stored as protobuf comes back without the difference between none and nothing
+            if nulls && value.as_array().is_some_and(Vec::is_empty) && child.default_value() == Some(&Value::Null) {
+                *value = Value::Null;
+            }
+        }
+    }
+
     fn complete_with(&self, value: &mut Value, nulls: bool) {
         match value {
-            Value::Object(members) => {
-                for (name, zero) in self.zero_fields() {
-                    let is_collection = || {
-                        self.field(name)
-                            .is_some_and(|field| matches!(field.kind(), Kind::Array | Kind::Object))
-                    };
-                    if !members.contains_key(name) && (nulls || !zero.is_null() || !is_collection()) {
-                        members.insert(name.to_owned(), zero.clone());
-                    }
-                }
-                for (name, value) in members {
-                    if let Some(child) = self.child(name) {
-                        child.complete_with(value, nulls);
-                        // what is stored as protobuf comes back without the difference between none and nothing
-                        if nulls
-                            && value.as_array().is_some_and(Vec::is_empty)
-                            && child.default_value() == Some(&Value::Null)
-                        {
-                            *value = Value::Null;
-                        }
-                    }
-                }
-            }
+            Value::Object(members) => self.complete_where(members, nulls, |_| true),
             Value::Array(elements) => {
                 let Some(items) = self.items() else { return };
                 elements.iter_mut().for_each(|value| items.complete_with(value, nulls));

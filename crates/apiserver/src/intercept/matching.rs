@@ -42,6 +42,31 @@ impl Constraints {
             objects: selector(resources.object_selector.as_ref()),
         }
     }
+
+    /// Whether requests for a resource, or for its subresource, may be concerned by what the rules name alone. Most rules are for few resources,
+    /// so that most requests need not be looked at any further.
+    pub(crate) fn may_concern(&self, definition: &Definition, subresource: &str) -> bool {
+        let Some(rules) = &self.rules else { return true };
+        // who shows the same objects in another group calls them by the same name
+        let in_group = |rule: &NamedRuleWithOperations| !self.exact || has(&rule.api_groups, &definition.group);
+        let mut rules = rules.iter();
+        rules.any(|rule| in_group(rule) && names(rule, &definition.plural, subresource))
+    }
+}
+
+/// Whether a list of a rule has a name, or stands for all.
+fn has(list: &Option<Vec<String>>, wanted: &str) -> bool {
+    let mut list = list.iter().flatten();
+    list.any(|one| one == "*" || one == wanted)
+}
+
+/// Whether a rule is for a resource of this name, and this subresource of it.
+fn names(rule: &NamedRuleWithOperations, plural: &str, subresource: &str) -> bool {
+    let mut patterns = rule.resources.iter().flatten();
+    patterns.any(|pattern| {
+        let (own, part) = pattern.split_once('/').unwrap_or((pattern, ""));
+        (own == "*" || own == plural) && (part == "*" || part == subresource)
+    })
 }
 
 /// A selector that is not there selects everything.
@@ -125,6 +150,9 @@ pub(crate) fn invocation(
     constraints: &Constraints,
     attributes: &Attributes<'_>,
 ) -> Result<Option<Invocation>, ApiError> {
+    if !constraints.may_concern(attributes.definition, attributes.subresource) {
+        return Ok(None);
+    }
     let in_namespace = in_selected_namespace(cluster, constraints, attributes);
     if matches!(in_namespace, Ok(false)) || !is_selected_object(constraints, attributes) {
         return Ok(None);
@@ -200,10 +228,6 @@ struct Resource<'a> {
 }
 
 fn matches(rule: &NamedRuleWithOperations, resource: &Resource<'_>, attributes: &Attributes<'_>) -> bool {
-    let has = |list: &Option<Vec<String>>, wanted: &str| {
-        let list = list.iter().flatten();
-        list.into_iter().any(|one| one == "*" || one == wanted)
-    };
     let is_namespace = resource.group.is_empty() && resource.plural == "namespaces";
     let namespaced = !is_namespace && !namespace(attributes).is_empty();
     let in_scope = match rule.scope.as_deref() {
@@ -216,11 +240,7 @@ fn matches(rule: &NamedRuleWithOperations, resource: &Resource<'_>, attributes: 
         && has(&rule.operations, word(attributes.operation))
         && has(&rule.api_groups, resource.group)
         && has(&rule.api_versions, resource.version)
-        && rule.resources.iter().flatten().any(|pattern| {
-            let (plural, subresource) = pattern.split_once('/').unwrap_or((pattern, ""));
-            (plural == "*" || plural == resource.plural)
-                && (subresource == "*" || subresource == attributes.subresource)
-        })
+        && names(rule, resource.plural, attributes.subresource)
         && match rule.resource_names.as_deref() {
             None | Some([]) => true,
             Some(names) => names.iter().any(|own| own == name(attributes)),
@@ -265,10 +285,9 @@ fn labels(object: Option<&Value>) -> BTreeMap<String, String> {
 impl LogicalCluster {
     /// Definitions of other groups that show the same objects.
     fn siblings(&self, definition: &Definition) -> Vec<Arc<Definition>> {
-        let own = |other: &Definition| other.group == definition.group && other.plural == definition.plural;
-        let resources = self.config().resources.iter();
-        resources
-            .filter(|other| other.topic == definition.topic && !own(other))
+        let named = self.config().resources.named(&definition.plural).iter();
+        named
+            .filter(|other| other.topic == definition.topic && other.group != definition.group)
             .cloned()
             .collect()
     }
@@ -278,5 +297,57 @@ impl LogicalCluster {
         let (definition, store) = self.readable(group, plural)?;
         let entry = store.get(&self.key(&definition, namespace, name))?;
         Some(Head::of(&entry, &definition))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::kubernetes;
+
+    #[test]
+    fn rules_name_what_they_may_be_for() {
+        let (resources, _) = kubernetes::resources().unwrap();
+        let deployments = resources.get("apps", "deployments").unwrap();
+        for (groups, named, policy, object, status) in [
+            (json!(["apps"]), json!(["deployments"]), "Exact", true, false),
+            (json!(["apps"]), json!(["pods", "deployments/*"]), "Exact", true, true),
+            (json!(["apps"]), json!(["deployments/status"]), "Exact", false, true),
+            (json!(["*"]), json!(["*"]), "Exact", true, false),
+            (json!(["*"]), json!(["*/status"]), "Exact", false, true),
+            (json!(["*"]), json!(["*/*"]), "Exact", true, true),
+            (json!(["extensions"]), json!(["deployments"]), "Exact", false, false),
+            // another group may show the same objects
+            (json!(["extensions"]), json!(["deployments"]), "Equivalent", true, false),
+            (
+                json!(["apps"]),
+                json!(["pods", "deployments/scale"]),
+                "Equivalent",
+                false,
+                false,
+            ),
+        ] {
+            let rule = json!({"apiGroups": groups, "apiVersions": ["*"], "operations": ["*"], "resources": named});
+            let resources = json!({"resourceRules": [rule], "matchPolicy": policy});
+            let constraints = Constraints::of(&serde_json::from_value(resources).unwrap());
+            let found = ["", "status"].map(|subresource| constraints.may_concern(deployments, subresource));
+            assert_eq!(found, [object, status], "{groups} {named} {policy}");
+        }
+        let all = Constraints::of(&MatchResources::default());
+        assert!(all.may_concern(deployments, "status"));
+    }
+
+    #[test]
+    fn who_shows_the_same_objects_calls_them_by_the_same_name() {
+        let (resources, _) = kubernetes::resources().unwrap();
+        let mut names = BTreeMap::new();
+        for definition in resources.iter() {
+            let known = names.entry(definition.topic.clone()).or_insert(&definition.plural);
+            assert_eq!(**known, definition.plural);
+        }
+        let events = |group| resources.get(group, "events").unwrap().topic.clone();
+        assert_eq!(events(""), events("events.k8s.io"));
     }
 }

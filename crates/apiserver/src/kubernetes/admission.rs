@@ -120,17 +120,17 @@ const TOKEN_VOLUMES: &str = "kube-api-access-";
 impl ServiceAccountPlugin {
     /// Refuses pods that refer to secrets which are not for them.
     fn judge(attributes: &Attributes<'_>) -> Result<(), ApiError> {
-        let pod = attributes.object.as_deref().unwrap_or(&Value::Null);
         let is_new = attributes.creates("", "pods");
         let is_debugged = attributes.is("", "pods") && attributes.subresource == "ephemeralcontainers";
+        if !is_new && !is_debugged {
+            return Ok(());
+        }
+        let pod = attributes.object.as_deref().unwrap_or(&Value::Null);
         if is_new && is_mirror(pod) {
             return match secret_references::of_mirror(pod) {
                 Some(why) => Err(attributes.forbidden(why)),
                 None => Ok(()),
             };
-        }
-        if !is_new && !is_debugged {
-            return Ok(());
         }
         let account = Self::account(attributes, meta::text(pod, "/spec/serviceAccountName"))?;
         if is_new {
@@ -386,13 +386,11 @@ impl Admission for Priority {
 
     async fn validate(&self, attributes: &Attributes<'_>) -> Result<(), ApiError> {
         let writes = matches!(attributes.operation, Operation::Create | Operation::Update);
-        let class = attributes.object.as_deref().filter(|class| is_default_class(class));
-        let (true, Some(class)) = (
-            writes && attributes.is(SCHEDULING, "priorityclasses") && attributes.subresource.is_empty(),
-            class,
-        ) else {
+        if !writes || !attributes.is(SCHEDULING, "priorityclasses") || !attributes.subresource.is_empty() {
             return Ok(());
-        };
+        }
+        let class = attributes.object.as_deref().filter(|class| is_default_class(class));
+        let Some(class) = class else { return Ok(()) };
         let Some(other) = default_class(attributes) else {
             return Ok(());
         };

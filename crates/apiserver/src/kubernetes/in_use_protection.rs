@@ -30,7 +30,9 @@ impl Admission for StorageObjectInUseProtection {
     async fn admit(&self, attributes: &mut Attributes<'_>) -> Result<(), ApiError> {
         let mut protected = PROTECTED.iter();
         let finalizer = protected.find(|(group, resource, _)| attributes.creates(group, resource));
-        if let (Some((_, _, finalizer)), Some(object)) = (finalizer, attributes.object.as_deref_mut()) {
+        if let Some((_, _, finalizer)) = finalizer
+            && let Some(object) = attributes.object.as_deref_mut()
+        {
             add_finalizer(object, finalizer);
         }
         Ok(())

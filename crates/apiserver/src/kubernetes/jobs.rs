@@ -446,6 +446,7 @@ pub(super) fn budgets(mut kind: Kind) -> Kind {
         one_of_if_set(spec, "unhealthyPodEvictionPolicy", &policies, &path, &mut errors);
         errors
     };
+    kind.status_alone = true;
     kind.validate_status = |budget, _| {
         let mut errors = Vec::new();
         conditions(budget, &mut errors);

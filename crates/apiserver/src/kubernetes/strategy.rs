@@ -127,6 +127,8 @@ pub(super) struct Kind {
     pub(super) authorize_status: fn(&Context<'_>, &Value, &Value) -> ErrorList,
     /// What a change of the status is made besides what the client says, such as what it keeps of the old one.
     pub(super) prepare_status: fn(&Context<'_>, &mut Value, &Value),
+    /// Whether the three above are content with an object's metadata and status ([`Strategy::reads_status_alone`]).
+    pub(super) status_alone: bool,
     /// Subresources that are the object itself.
     pub(super) views: &'static [&'static str],
     /// What can be done with them.
@@ -225,6 +227,7 @@ impl Kind {
             validate_status: |_, _| Vec::new(),
             authorize_status: |_, _, _| Vec::new(),
             prepare_status: |_, _, _| {},
+            status_alone: false,
             views: &[],
             view_verbs: &["get", "patch", "update"],
             update_view: |_, _, _, _| Vec::new(),
@@ -287,7 +290,7 @@ impl Kind {
     }
 
     /// What is wrong with a change of metadata.
-    fn metadata_changed(&self, object: &Draft, old: &Draft) -> ErrorList {
+    fn metadata_changed(&self, object: &Value, old: &Value) -> ErrorList {
         let mut errors = meta::validate_update(object, old);
         errors.extend((self.finalizers)(object));
         errors
@@ -305,7 +308,7 @@ impl Kind {
     }
 
     /// What is wrong with the metadata of an object of which a part changes.
-    fn part_changed(&self, object: &Draft, old: &Draft) -> ErrorList {
+    fn part_changed(&self, object: &Value, old: &Value) -> ErrorList {
         let mut errors = match self.metadata_again_of_part {
             MetadataAgain::Nothing | MetadataAgain::Change => Vec::new(),
             MetadataAgain::Whole | MetadataAgain::WholeTwice | MetadataAgain::Both => self.whole_metadata(object),
@@ -316,7 +319,7 @@ impl Kind {
         errors
     }
 
-    fn whole_metadata(&self, object: &Draft) -> ErrorList {
+    fn whole_metadata(&self, object: &Value) -> ErrorList {
         let mut errors = meta::validate_of_kind(object, self);
         errors.extend((self.finalizers)(object));
         errors
@@ -438,6 +441,10 @@ impl Strategy for Kind {
     }
 
     fn update_status(&self, context: &Context<'_>, object: &mut Draft, old: &Draft) -> Result<ErrorList, ApiError> {
+        let (object, old): (&mut Value, &Value) = match self.status_alone {
+            true => (object.read_part_mut(), old.read_part()),
+            false => (object, old),
+        };
         (self.prepare_status)(context, object, old);
         let mut errors = (self.authorize_status)(context, object, old);
         errors.extend(self.part_changed(object, old));
@@ -501,6 +508,10 @@ impl Strategy for Kind {
 
     fn decodes_status_alone(&self) -> bool {
         true
+    }
+
+    fn reads_status_alone(&self) -> bool {
+        self.status_alone
     }
 
     fn metadata_of_status(&self) -> Option<&'static [&'static str]> {

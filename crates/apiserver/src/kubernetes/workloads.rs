@@ -335,6 +335,7 @@ pub(super) fn deployments(mut kind: Kind) -> Kind {
         Ok(())
     };
     kind.validate_update = selector_unchanged;
+    kind.status_alone = true;
     kind.validate_status = |object, old| {
         let mut errors = Vec::new();
         let keys = [
@@ -389,6 +390,7 @@ fn replicas_status(object: &Value, _: &Value) -> ErrorList {
 
 pub(super) fn replica_sets(mut kind: Kind) -> Kind {
     kind.warnings = warnings::of_workload;
+    kind.status_alone = true;
     kind.validate_status = replicas_status;
     kind.validate = |object| {
         let mut errors = Vec::new();
@@ -409,6 +411,7 @@ pub(super) fn replication_controllers(mut kind: Kind) -> Kind {
         Some(old) => warnings::of_workload(old, Some(object)),
         None => warnings::of_workload(object, None),
     };
+    kind.status_alone = true;
     kind.validate_status = replicas_status;
     kind.fields = const { &[Selectable::number("status.replicas", "/status/replicas")] };
     kind.validate = |object| {
@@ -488,6 +491,7 @@ pub(super) fn stateful_sets(mut kind: Kind) -> Kind {
         found
     };
     kind.validate_create = |object| validate_stateful_set(object, true);
+    kind.status_alone = true;
     kind.validate_status = |object, old| {
         let mut errors = Vec::new();
         let parts = [
@@ -675,6 +679,7 @@ pub(super) fn daemon_sets(mut kind: Kind) -> Kind {
         }
     };
     kind.validate_update = selector_unchanged;
+    kind.status_alone = true;
     kind.validate_status = |object, old| {
         let mut errors = Vec::new();
         let keys = [

@@ -96,7 +96,7 @@ impl Scope {
         self.subresource == "status"
             && self.is_stored_version()
             && !self.definition.strategy.defaults_by_spec()
-            && !self.cluster.has_judges()
+            && !self.is_judged()
     }
 
     /// What is stored now without reading more of it than [`Self::reads_status_alone`] needs, if all members that are not read of a body are among
@@ -155,5 +155,72 @@ impl Scope {
         // what was stored in an earlier stored version is brought into today's by any write
         found.is_stale |= !own.is_empty() && stored.is_some_and(|stored| own != self.definition.api_version(stored));
         Ok(found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use crate::testing::Api;
+    use crate::unread::tests::ADDED;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_write_to_a_status_does_not_read_the_specification() {
+        let api = Api::open().await;
+        // a webhook for something else changes nothing of that
+        let hook = json!({
+            "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration", "metadata": {"name": "h"},
+            "webhooks": [{"name": "h.example.com", "clientConfig": {"url": "https://h"}, "sideEffects": "None", "admissionReviewVersions": ["v1"],
+                "rules": [{"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"], "resources": ["configmaps", "deployments"]}]}],
+        });
+        let hooks = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
+        let template =
+            json!({"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
+        let workload = json!({"selector": {"matchLabels": {"a": "b"}}, "template": template});
+        let stateful = json!({"selector": {"matchLabels": {"a": "b"}}, "template": template, "serviceName": "s"});
+        let budget = json!({"selector": {"matchLabels": {"a": "b"}}, "minAvailable": 1});
+        let counts = json!({"replicas": 1});
+        let scheduled = json!({"currentNumberScheduled": 1, "numberMisscheduled": 0, "desiredNumberScheduled": 1, "numberReady": 0});
+        let healthy = json!({"currentHealthy": 1, "desiredHealthy": 1, "disruptionsAllowed": 0, "expectedPods": 1});
+        let cases = [
+            ("apps/v1", "Deployment", "deployments", &workload, &counts),
+            ("apps/v1", "ReplicaSet", "replicasets", &workload, &counts),
+            ("apps/v1", "StatefulSet", "statefulsets", &stateful, &counts),
+            ("apps/v1", "DaemonSet", "daemonsets", &workload, &scheduled),
+            (
+                "policy/v1",
+                "PodDisruptionBudget",
+                "poddisruptionbudgets",
+                &budget,
+                &healthy,
+            ),
+        ];
+        for (api_version, kind, plural, spec, status) in cases {
+            let path = format!("/apis/{api_version}/namespaces/default/{plural}");
+            let object = json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "o"}, "spec": spec});
+            let created = api.create(&path, &object).await.unwrap();
+            if kind == "Deployment" {
+                api.create(hooks, &hook).await.unwrap();
+            }
+            let before = ADDED.get();
+            let at = format!("{path}/o/status");
+            let mut patched = api.ask("PATCH", &at, &json!({"status": status})).await.unwrap();
+            for (key, own) in status.as_object().unwrap() {
+                // zeros of numbers that may be left out are left out
+                let told = patched["status"].get(key).cloned().unwrap_or(json!(0));
+                assert_eq!(told, *own, "{kind} {key}");
+            }
+            assert_eq!(patched["spec"], created["spec"], "{kind}");
+            assert_eq!(
+                patched["metadata"]["generation"], created["metadata"]["generation"],
+                "{kind}"
+            );
+            patched["status"]["observedGeneration"] = json!(1);
+            let updated = api.ask("PUT", &at, &patched).await.unwrap();
+            assert_eq!(updated["status"]["observedGeneration"], 1, "{kind}");
+            assert_eq!(updated["spec"], created["spec"], "{kind}");
+            assert_eq!(ADDED.get(), before, "{kind}");
+        }
     }
 }

@@ -152,7 +152,7 @@ impl Scope {
         let status_update = self.subresource == "status";
         let options_object = options.object("UpdateOptions");
         // webhooks and policies see the object as it came, also the parts that it does not change
-        let as_sent = self.cluster.has_judges().then(|| object.clone());
+        let as_sent = self.is_judged().then(|| object.clone());
         let is_view = self.is_view();
         let keep = |object: &mut Value, old: &Value| {
             keep_server_metadata(object, old);

@@ -47,7 +47,7 @@ pub(crate) struct Hook {
     pub(super) uid: String,
     pub(super) endpoint: Endpoint,
     /// Which requests it is asked about.
-    pub(super) constraints: Constraints,
+    pub(crate) constraints: Constraints,
     /// Whether a call that fails refuses the request.
     pub(super) fails_closed: bool,
     pub(super) conditions: Vec<Expression>,

@@ -57,7 +57,7 @@ fn tells_no_other_spec(attributes: &Attributes<'_>) -> bool {
     let (Some(object), Some(old)) = (&attributes.object, attributes.old) else {
         return true;
     };
-    object.is_read_in_part() || object.get("spec") == old.get("spec")
+    object.is_apart() || object.get("spec") == old.get("spec")
 }
 
 /// A change of a status keeps the tasks that it is given [ADM-20].

@@ -59,6 +59,10 @@ impl Strategy for CustomStrategy {
         Some(&[])
     }
 
+    fn decodes_status_alone(&self) -> bool {
+        true
+    }
+
     fn allow_unconditional_update(&self) -> bool {
         false
     }

@@ -47,6 +47,8 @@ struct CustomStrategy {
     deprecations: BTreeMap<String, String>,
     selectable: Vec<Selectable>,
     conversion: Option<ConversionWebhook>,
+    /// Whether nothing that is said of the status depends on anything else.
+    status_alone: bool,
     is_terminating: bool,
 }
 
@@ -61,6 +63,10 @@ impl Strategy for CustomStrategy {
 
     fn decodes_status_alone(&self) -> bool {
         true
+    }
+
+    fn reads_status_alone(&self) -> bool {
+        self.status_alone
     }
 
     fn allow_unconditional_update(&self) -> bool {
@@ -165,7 +171,7 @@ pub fn definition(crd: &Value) -> Option<Definition> {
         .and_then(Value::as_bool)
         .unwrap_or(false);
     let mut selectable = Vec::new();
-    let versions = spec
+    let versions: Vec<Version> = spec
         .get("versions")?
         .as_array()?
         .iter()
@@ -219,6 +225,7 @@ pub fn definition(crd: &Value) -> Option<Definition> {
             }
         })
         .collect();
+    let status_alone = matches!(versions.as_slice(), [only] if judges_status_alone(only));
     let deprecations = deprecations(&group, &kind, meta::elements(spec, "/versions"));
     Some(Definition {
         topic: Topic::new(&group, &plural),
@@ -239,10 +246,22 @@ pub fn definition(crd: &Value) -> Option<Definition> {
             deprecations,
             selectable,
             conversion: spec.get("conversion").and_then(ConversionWebhook::of),
+            status_alone,
             is_terminating: termination::is_terminating(crd),
         }),
         subresources: BTreeMap::new(),
     })
+}
+
+/// Whether a version judges a status by nothing else: what a scale shows may stand anywhere.
+fn judges_status_alone(version: &Version) -> bool {
+    let of_status = |path: &String| path.starts_with("status.");
+    let in_status = |scale: &Scale| of_status(&scale.status_replicas) && scale.selector.as_ref().is_none_or(of_status);
+    version
+        .schema
+        .as_ref()
+        .is_some_and(|schema| schema.judges_status_alone())
+        && version.scale.as_ref().is_none_or(in_status)
 }
 
 /// What is told of the versions that are to go: the author's words, or which version to use.

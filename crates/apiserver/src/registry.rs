@@ -466,9 +466,9 @@ impl Scope {
         let Some((version, schema)) = version.and_then(|version| Some((version, version.schema.as_ref()?))) else {
             return before;
         };
-        // only now: what is not read of an object is read for it
-        let (object, old): (&Value, Option<&Value>) = (object, old.map(|old| &**old));
         let is_status = self.subresource == "status";
+        // where all must be looked at, all has been read
+        let (object, old) = (object.read_part(), old.map(Draft::read_part));
         let of_scale = || {
             let scale = version.scale.as_ref();
             scale.map_or_else(Vec::new, |scale| crate::crd::scale::validate(object, scale, !is_status))

@@ -53,6 +53,13 @@ impl Schema {
         self.judged(errors, (value, old), &Path::root())
     }
 
+    /// Whether [`Schema::validate_status`] says the same of an object that has nothing but its metadata and status. Rules may look at all of an
+    /// object, and lists in which something was there twice before may stay so wherever they are.
+    pub fn judges_status_alone(&self) -> bool {
+        let mut others = self.fields.iter().filter(|(name, _)| ***name != *"status");
+        !self.has_rules && self.additional.is_none() && !others.any(|(_, other)| other.has_keyed_lists)
+    }
+
     /// What is wrong, with what is wrong by rules, too.
     fn judged(&self, mut errors: ErrorList, (value, old): (&Value, Option<&Value>), path: &Path) -> Findings {
         let lists = |value: &Value| {

@@ -167,6 +167,34 @@ async fn nothing_is_judged_where_nothing_is_bound() {
 }
 
 #[tokio::test]
+async fn who_judges_a_status_sees_the_whole_object() {
+    let api = Api::open().await;
+    let deployments = "/apis/apps/v1/namespaces/default/deployments";
+    let template = json!({"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
+    let spec = json!({"replicas": 3, "selector": {"matchLabels": {"a": "b"}}, "template": template});
+    api.create(deployments, &json!({"metadata": {"name": "d"}, "spec": spec}))
+        .await
+        .unwrap();
+    let resources = json!([{"apiGroups": ["apps"], "apiVersions": ["v1"], "resources": ["deployments/status"], "operations": ["*"]}]);
+    let expression = "object.status.replicas <= object.spec.replicas && object.spec == oldObject.spec";
+    let more = json!({
+        "matchConstraints": {"resourceRules": resources},
+        "validations": [{"expression": expression, "message": "too many"}],
+    });
+    api.policy("p", &more).await;
+    let at = format!("{deployments}/d/status");
+    let write = async |replicas| {
+        let written = api.ask("PATCH", &at, &json!({"status": {"replicas": replicas}})).await;
+        written.map_err(|status| status["message"].as_str().unwrap().to_owned())
+    };
+    assert_eq!(write(5).await.unwrap()["status"]["replicas"], 5, "nothing is bound yet");
+    api.bind("p", &json!({})).await;
+    let why = write(4).await.unwrap_err();
+    assert!(why.ends_with("too many"), "{why}");
+    assert_eq!(write(2).await.unwrap()["spec"]["replicas"], 3);
+}
+
+#[tokio::test]
 async fn variables_stay_within_bounds() {
     let api = Api::open().await;
     let chain = |length: usize| {

@@ -41,7 +41,7 @@ impl Found {
     }
 
     /// What an entry has, without reading more of it than a write to the status needs. None, if that cannot be read.
-    pub(super) fn apart(entry: &Entry) -> Option<Self> {
+    fn apart(entry: &Entry) -> Option<Self> {
         let (read, unread) = Unread::take_apart(&entry.bytes())?;
         Self::of_parts(entry, &read, unread)
     }
@@ -103,6 +103,9 @@ impl Scope {
     /// the others. What is read of the body goes without its metadata where that is the stored one.
     pub(crate) fn found_beside(&self, sent: &Unread, read: &mut BTreeMap<String, Bytes>) -> Option<Beside> {
         let entry = self.cluster.store().get(&self.key(&self.name))?;
+        if !self.is_current(&entry) {
+            return None;
+        }
         let (stored, unread) = sent.take_apart_with(&entry.bytes())?;
         let found = Found::of_parts(&entry, &stored, unread)?;
         let mut sent_back = Map::new();
@@ -119,12 +122,18 @@ impl Scope {
         Some(Beside { found, sent_back })
     }
 
+    /// As [`Self::found_in`], without reading more than [`Self::reads_status_alone`] needs. None, if that cannot be read, or is not as it would be
+    /// stored today.
+    pub(super) fn found_apart(&self, entry: &Entry) -> Option<Found> {
+        self.is_current(entry).then(|| Found::apart(entry)).flatten()
+    }
+
     /// Whether this writes the status, and has to read no more than that.
     pub(crate) fn reads_status_alone(&self) -> bool {
         self.subresource == "status"
             && self.definition.strategy.reads_status_alone()
-            && self.definition.is_go_type()
             && self.definition.versions.len() == 1
+            && self.stored_as.is_none()
             && self.keeps_all_but_status()
     }
 
@@ -221,6 +230,85 @@ mod tests {
             assert_eq!(updated["status"]["observedGeneration"], 1, "{kind}");
             assert_eq!(updated["spec"], created["spec"], "{kind}");
             assert_eq!(ADDED.get(), before, "{kind}");
+        }
+    }
+
+    /// A definition of `Thing`s, whose status has `properties` of this schema beside.
+    fn things(status: &serde_json::Value, spec: &serde_json::Value, scale: Option<&str>) -> serde_json::Value {
+        let mut subresources = json!({"status": {}});
+        if let Some(selector) = scale {
+            subresources["scale"] = json!({
+                "specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas", "labelSelectorPath": selector,
+            });
+        }
+        let count = json!({"type": "integer"});
+        let mut schema = json!({"type": "object", "properties": {
+            "spec": {"type": "object", "default": {"replicas": 3}, "properties": {"replicas": count, "more": spec}},
+            "status": {"type": "object", "properties": {"replicas": count, "more": status}},
+        }});
+        schema["properties"]["status"]["properties"]["selector"] = json!({"type": "string"});
+        schema["properties"]["spec"]["properties"]["selector"] = json!({"type": "string"});
+        let version = json!({
+            "name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}, "subresources": subresources,
+        });
+        json!({
+            "metadata": {"name": "things.example.com"},
+            "spec": {"group": "example.com", "scope": "Namespaced", "versions": [version], "names": {"kind": "Thing", "plural": "things"}},
+        })
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_custom_resource_s_status_is_read_alone_where_nothing_else_decides_about_it() {
+        let text = json!({"type": "string"});
+        let set = json!({"type": "array", "x-kubernetes-list-type": "set", "items": text});
+        let ruled = json!({"type": "string", "x-kubernetes-validations": [{"rule": "self != 'x'"}]});
+        for (what, status, spec, scale, alone) in [
+            ("plain", &text, &text, None, true),
+            ("a set in the status", &set, &text, None, true),
+            ("a set elsewhere", &text, &set, None, false),
+            ("a rule", &ruled, &text, None, false),
+            ("a rule elsewhere", &text, &ruled, None, false),
+            ("a scale", &text, &text, Some(".status.selector"), true),
+            (
+                "a scale that looks elsewhere",
+                &text,
+                &text,
+                Some(".spec.selector"),
+                false,
+            ),
+        ] {
+            let api = Api::open().await;
+            let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+            api.create(definitions, &things(status, spec, scale)).await.unwrap();
+            let path = "/apis/example.com/v1/namespaces/default/things";
+            let object = json!({"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "o"}});
+            let created = api.create(path, &object).await.unwrap();
+            assert_eq!(created["spec"], json!({"replicas": 3}), "{what}");
+            let (at, before) = (format!("{path}/o/status"), ADDED.get());
+            let patched = api
+                .ask("PATCH", &at, &json!({"status": {"replicas": 2}}))
+                .await
+                .unwrap();
+            assert_eq!(patched["status"], json!({"replicas": 2}), "{what}");
+            assert_eq!(patched["spec"], created["spec"], "{what}");
+            assert_eq!(patched["metadata"]["generation"], 1, "{what}");
+            let wrong = api
+                .ask("PATCH", &at, &json!({"status": {"replicas": "many"}}))
+                .await
+                .unwrap_err();
+            assert_eq!(wrong["code"], 422, "{what}: {wrong}");
+            let mut sent = patched.clone();
+            sent["status"]["replicas"] = json!(1);
+            let updated = api.ask("PUT", &at, &sent).await.unwrap();
+            assert_eq!(
+                (&updated["spec"], &updated["status"]),
+                (&created["spec"], &sent["status"]),
+                "{what}"
+            );
+            assert_eq!(ADDED.get(), before, "{what}");
+            let definition = api.cluster.find("example.com", "things").unwrap();
+            let scope = crate::crd::server_scope(&api.cluster, definition, "status").unwrap();
+            assert_eq!(scope.reads_status_alone(), alone, "{what}");
         }
     }
 }

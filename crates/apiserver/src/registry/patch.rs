@@ -111,7 +111,7 @@ impl Scope {
                 }
                 return self.apply_new(decoded, &context, options).await;
             };
-            let found = match reads_little.then(|| Found::apart(&entry)).flatten() {
+            let found = match reads_little.then(|| self.found_apart(&entry)).flatten() {
                 Some(found) => found,
                 None => self.found_in(&entry).await?,
             };

@@ -22,11 +22,23 @@ pub const fn members(json: &[u8]) -> Members<'_> {
 }
 
 /// Tells of what stands at these JSON pointers in an object, each once where it is there, and goes through the object once for all of them. Of
-/// pointers of which one leads into another's value, the shorter is told. None, if it is no object, or a key on the way may be another one,
-/// written otherwise; what was told before may have been told.
+/// pointers of which one leads into another's value, the shorter is told. What is behind the last member that a pointer leads to is not looked
+/// at, and need not be there: the head of a stored object does, where all pointers lead into its metadata. None, if up to there it is no object,
+/// or a key may be another one, written otherwise; what was told before may have been told.
 pub fn pick<'t, 'p>(json: &'t [u8], pointers: &[&'p str], found: &mut impl FnMut(&'p str, &'t [u8])) -> Option<()> {
     let pointers: Vec<_> = pointers.iter().map(|pointer| (*pointer, *pointer)).collect();
     members(json).pick(&pointers, found)
+}
+
+/// How many members of an object these JSON pointers lead to or into.
+fn members_led_to(pointers: &[(&str, &str)]) -> usize {
+    let name = |at: usize| {
+        pointers
+            .get(at)
+            .and_then(|(rest, _)| rest.strip_prefix('/')?.split('/').next())
+    };
+    let is_first = |at: &usize| (0..*at).all(|before| name(before) != name(*at));
+    (0..pointers.len()).filter(is_first).count()
 }
 
 /// The value of a member with a key that nothing of needs escaping. None, if there is none, or something is wrong in front of it.
@@ -103,6 +115,7 @@ impl<'t> Members<'t> {
 
     /// See [`pick`]; each pointer stands beside what of it is still to go.
     fn pick<'p>(&mut self, pointers: &[(&'p str, &'p str)], found: &mut impl FnMut(&'p str, &'t [u8])) -> Option<()> {
+        let mut left = members_led_to(pointers);
         while let Some(key) = self.key()? {
             let name = plain(key)?;
             let behind = |(rest, pointer): &(&'p str, &'p str)| {
@@ -122,6 +135,10 @@ impl<'t> Members<'t> {
                 whole.for_each(|(_, pointer)| found(pointer, value));
             }
             self.next = Next::Another;
+            left -= usize::from(!inside.is_empty()).min(left);
+            if left == 0 && self.depth == 0 {
+                break;
+            }
         }
         Some(())
     }
@@ -363,14 +380,41 @@ mod tests {
             assert_eq!((whole, found.as_slice()), (Some(()), wanted), "{pointers:?}");
         }
         for json in [
-            r#"{"a":{"b":1}"#,
-            r#"{"a":{"b":1}}}"#,
+            r#"{"a":{"b":1"#,
+            r#"{"c":1,"a":{"c":1},,"#,
+            r#"{"c":{"b":1}"#,
+            r#"{"c":{"b":1}}}"#,
             r#"{"\u0061":1}"#,
             "[]",
             "",
             r#"{"a":{"b":1,}}"#,
         ] {
-            assert_eq!(pick(json.as_bytes(), &["/a/b"], &mut |_, _| {}), None, "{json}");
+            let found = pick(json.as_bytes(), &["/a/b", "/a/c", "/d"], &mut |_, _| {});
+            assert_eq!(found, None, "{json}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_needed_behind_what_is_asked_for() {
+        let json = r#"{"x":1,"a":{"b":1,"c":{"d":2}},"e":3,"f":{}}"#;
+        let picked = |json: &str, pointers: &[&str]| {
+            let mut found = Vec::new();
+            let end = pick(json.as_bytes(), pointers, &mut |_, value| found.push(value.to_vec()));
+            end.map(|()| found)
+        };
+        for (pointers, last) in [
+            (&["/a/b", "/a/c/d", "/a/none"][..], r#","a":{"b":1,"c":{"d":2}}"#),
+            (&["/a/none"], r#","a":{"b":1,"c":{"d":2}}"#),
+            (&["/e", "/a/b", "/e/none"], r#","e":3"#),
+            (&["/x"], "1"),
+        ] {
+            let end = json.find(last).unwrap() + last.len();
+            // a number ends with what is behind it
+            let enough = json.get(..=end).unwrap();
+            let wanted = picked(json, pointers);
+            assert!(wanted.is_some());
+            assert_eq!(picked(enough, pointers), wanted, "{pointers:?}");
+            assert_eq!(picked(json.get(..end - 1).unwrap(), pointers), None, "{pointers:?}");
         }
     }
 

@@ -36,7 +36,7 @@ impl Api {
     pub(crate) async fn open_with(change: impl FnOnce(&mut ClusterConfig)) -> Self {
         let (resources, documents) = kubernetes::resources().unwrap();
         let server = Server::new(Shared {
-            store: Arc::new(MemoryStore::new(object::FORM, gardener_store::Options::default())),
+            store: Arc::new(MemoryStore::new(object::FORM, gardener_store::Options::all_old())),
             clock: Clock::starting_at(Timestamp::UNIX_EPOCH),
             chance: Chance::seeded(1),
         });

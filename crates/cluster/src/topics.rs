@@ -68,7 +68,7 @@ pub(crate) struct Ownership {
     pub resource_version: String,
 }
 
-/// The ownership of a stored object.
+/// The ownership of a stored object. None, if it cannot be read: then nothing may be concluded from it.
 pub(crate) fn ownership(entry: &Entry) -> Option<Ownership> {
     let mut ownership = Ownership::default();
     let mut is_read = true;
@@ -209,5 +209,58 @@ impl Topics {
             self.ensure(&Topic::new(group, plural));
         }
         Some((place, ownership(entry)?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gardener_apiserver::object;
+    use gardener_store::{Change, Expect, Key, MemoryStore, Options, Store};
+    use serde_json::json;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn ownership_is_read_of_what_nobody_changed_for_long() {
+        let owners = json!([{"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "o", "blockOwnerDeletion": true}]);
+        let cases = [
+            (json!({}), Ownership::default()),
+            (
+                json!({"ownerReferences": owners, "finalizers": ["a/b"], "deletionTimestamp": "now"}),
+                Ownership {
+                    owner_references: serde_json::from_value(owners.clone()).unwrap(),
+                    finalizers: vec!["a/b".into()],
+                    deletion_timestamp: Some("now".into()),
+                    ..Ownership::default()
+                },
+            ),
+            (json!({"finalizers": null}), Ownership::default()),
+        ];
+        let topic = Topic::new("", "configmaps");
+        for (metadata, wanted) in cases {
+            let mut metadata = metadata;
+            metadata["uid"] = json!("u");
+            metadata["annotations"] = json!({"text": "again and ".repeat(40)});
+            let object = json!({
+                "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"text": "over ".repeat(60)},
+            });
+            for options in [Options::default(), Options::all_old()] {
+                let store = MemoryStore::new(object::FORM, options);
+                let key = Key::new(topic.clone(), "c/n/x");
+                let put = Change::Put {
+                    key: key.clone(),
+                    value: object::encode(&object),
+                    expect: Expect::Any,
+                };
+                store.commit(put).await.unwrap();
+                let entry = store.get(&key).unwrap();
+                let wanted = Ownership {
+                    uid: "u".into(),
+                    resource_version: "1".into(),
+                    ..wanted.clone()
+                };
+                assert_eq!(ownership(&entry), Some(wanted), "{object}");
+            }
+        }
     }
 }

@@ -19,6 +19,16 @@ pub struct Options {
     pub encryption: Encryption,
 }
 
+impl Options {
+    /// The defaults, but that every value is kept as those are that nobody changed for long: so that tests need not wait until they are.
+    pub fn all_old() -> Self {
+        Self {
+            fresh_events: 0,
+            ..Self::default()
+        }
+    }
+}
+
 impl Default for Options {
     fn default() -> Self {
         Self {

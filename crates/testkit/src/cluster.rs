@@ -32,7 +32,7 @@ impl MemoryClusters {
     #[allow(clippy::unwrap_used)] // the recordings are part of the program, and keys can be made
     pub fn new() -> Self {
         let (resources, documents) = kubernetes::resources().unwrap();
-        let store = MemoryStore::new(object::FORM, gardener_store::Options::default());
+        let store = MemoryStore::new(object::FORM, gardener_store::Options::all_old());
         let server = Server::new(Shared {
             store: Arc::new(store),
             clock: Clock::starting_at("2026-01-01T00:00:00Z".parse::<Timestamp>().unwrap()),

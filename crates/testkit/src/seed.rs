@@ -34,7 +34,7 @@ impl Seed {
     pub async fn with_groups(groups: &[&str]) -> Self {
         let (resources, documents) = kubernetes::resources().unwrap();
         let shared = Shared {
-            store: Arc::new(MemoryStore::new(object::FORM, Options::default())),
+            store: Arc::new(MemoryStore::new(object::FORM, Options::all_old())),
             clock: Clock::starting_at("2026-01-01T00:00:00Z".parse().unwrap()),
             chance: Chance::seeded(1),
         };

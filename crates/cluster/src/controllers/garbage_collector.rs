@@ -5,6 +5,7 @@ use std::sync::Arc;
 use gardener_apiserver::LogicalCluster;
 use gardener_apiserver::definition::Definition;
 use gardener_controller::{Action, Queue};
+use gardener_store::{Entry, Key};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -62,21 +63,19 @@ pub(super) fn start(environment: &Arc<Environment>) {
     );
 }
 
-fn read(environment: &Environment, place: &Place) -> Option<Ownership> {
+/// What is stored there; none, if nothing is.
+fn stored(environment: &Environment, place: &Place) -> Option<Arc<Entry>> {
     let path = if place.namespace.is_empty() {
         format!("{}/{}", place.cluster, place.name)
     } else {
         format!("{}/{}/{}", place.cluster, place.namespace, place.name)
     };
-    let key = gardener_store::Key::new(place.topic.clone(), path);
-    environment
-        .config
-        .server
-        .shared()
-        .store
-        .get(&key)
-        .as_deref()
-        .and_then(ownership)
+    let key = Key::new(place.topic.clone(), path);
+    environment.config.server.shared().store.get(&key)
+}
+
+fn read(environment: &Environment, place: &Place) -> Option<Ownership> {
+    stored(environment, place).as_deref().and_then(ownership)
 }
 
 /// The resource of an owner reference, if the cluster serves it.
@@ -107,9 +106,15 @@ fn look_up(environment: &Environment, cluster: &LogicalCluster, place: &Place, r
         },
         name: reference.name.as_str().into(),
     };
-    let Some(found) = read(environment, &owner).filter(|found| found.uid == reference.uid) else {
+    let Some(entry) = stored(environment, &owner) else {
         return Owner::Absent;
     };
+    let Some(found) = ownership(&entry) else {
+        return Owner::Unknown;
+    };
+    if found.uid != reference.uid {
+        return Owner::Absent;
+    }
     let foreground = found.finalizers.iter().any(|one| one == FOREGROUND);
     if found.deletion_timestamp.is_some() && foreground {
         Owner::WaitsForDependents

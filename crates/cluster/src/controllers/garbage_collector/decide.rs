@@ -15,7 +15,7 @@ pub(super) const ORPHAN: &str = "orphan";
 pub(super) enum Owner {
     /// It is there.
     Solid,
-    /// Nobody can say: its kind is not served, or an object without a namespace has no owner in one. Then nothing is done.
+    /// Nobody can say: its kind is not served, it cannot be read, or an object without a namespace has no owner in one. Then nothing is done.
     Unknown,
     /// It does not exist, or another object has its name.
     Absent,

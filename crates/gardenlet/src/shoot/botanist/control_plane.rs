@@ -57,11 +57,10 @@ impl Botanist {
         for role in Role::ALL {
             let replicas = self.etcd_replicas(role).await?;
             let view = self.view();
-            let before = api.read_opt(role.name()).await?;
             let manifest = etcd::etcd(&view.cluster(), role, replicas, backup.as_ref());
             let written: Etcd = crate::apply::apply(self.seed_client(), &manifest).await?.read()?;
-            let changed = before.is_none_or(|before| before.metadata.generation != written.metadata.generation);
-            if changed {
+            // also after a change of before, whose asking or work got lost
+            if health::etcd(&written).is_err() {
                 let current = api.read(role.name()).await?;
                 let now = self.now();
                 gardener_controller::apply::patch(&api, &current, |etcd| {

@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use futures::{StreamExt, TryStreamExt};
 use gardener_apis::core::v1beta1::{BackupEntry, ControllerInstallation, Shoot};
+use gardener_apis::druid::v1alpha1::Etcd;
 use gardener_apis::machine::v1alpha1::Machine;
 use gardener_landscape::apply::Manifest;
 use gardener_landscape::manifests;
@@ -358,6 +359,31 @@ async fn a_shoot_is_created_hibernated_woken_up_and_deleted() {
     story.nodes(&[("local", 1)]).await;
     story.config_map_is_there().await;
     story.delete().await;
+    story.landscape.stop().await;
+}
+
+/// [CP-F16]: whatever became of an etcd that was reconciled once, the next operation has it made again.
+#[tokio::test(start_paused = true)]
+async fn an_etcd_that_was_lost_comes_back_with_its_data() {
+    let story = Story::begin(1).await;
+    story.write_config_map().await;
+    let sets: Api<StatefulSet> = Api::namespaced(story.landscape.seed("local"), CONTROL_PLANE);
+    sets.delete("etcd-main", &DeleteParams::default()).await.unwrap();
+    let lost = || async {
+        let etcds: Api<Etcd> = Api::namespaced(story.landscape.seed("local"), CONTROL_PLANE);
+        let status = etcds.get("etcd-main").await.unwrap().status;
+        match status.ready {
+            Some(false) if sets.get_opt("etcd-main").await.unwrap().is_none() => Ok(()),
+            _ => Err(format!("{status:#?}")),
+        }
+    };
+    story.landscape.until("lost", lost).await;
+    story
+        .patch(json!({"metadata": {"annotations": {"gardener.cloud/operation": "reconcile"}}}))
+        .await;
+    story.settled("reconciled", "Reconcile").await;
+    sets.get("etcd-main").await.unwrap();
+    story.config_map_is_there().await;
     story.landscape.stop().await;
 }
 

@@ -25,10 +25,9 @@ fn judge(all: &[MachineDeployment], wanted: &[Wanted], hibernated: bool) -> Judg
     let sum =
         |count: &dyn Fn(&MachineDeployment) -> Option<i32>| -> i32 { ours.iter().filter_map(|one| count(one)).sum() };
     let there = sum(&|one| one.status.replicas);
-    let is_observed = |one: &&MachineDeployment| one.status.observed_generation >= one.metadata.generation;
-    let observed = ours.len() == wanted.len() && ours.iter().all(is_observed);
     if hibernated {
-        return if there == 0 && observed {
+        // whether they are observed does not matter: who sleeps has nobody who would do it
+        return if there == 0 {
             Judgement::Done
         } else {
             Judgement::Waiting(format!(
@@ -36,6 +35,8 @@ fn judge(all: &[MachineDeployment], wanted: &[Wanted], hibernated: bool) -> Judg
             ))
         };
     }
+    let is_observed = |one: &&MachineDeployment| one.status.observed_generation >= one.metadata.generation;
+    let observed = ours.len() == wanted.len() && ours.iter().all(is_observed);
     let failed: Vec<String> = ours
         .iter()
         .flat_map(|one| &one.status.failed_machines)

@@ -30,6 +30,7 @@ use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use crate::Config;
+use crate::shoot::live;
 use api_server::ApiServer;
 
 pub(crate) const API_SERVER: &str = "APIServerAvailable";
@@ -141,17 +142,17 @@ pub(crate) async fn run(config: Config, shoots: Informer<Shoot>, stop: Cancellat
     let config = Arc::new(config);
     Controller::new("shoot-care", concurrency, queue)
         .run(stop, move |key| {
-            let config = Arc::clone(&config);
-            async move { reconcile(&config, &key).await }
+            let (config, shoots) = (Arc::clone(&config), shoots.clone());
+            async move { reconcile(&config, &shoots, &key).await }
         })
         .await;
 }
 
-async fn reconcile(config: &Config, key: &ObjectRef) -> Result<Action, Failed> {
-    let api: Api<Shoot> = Api::namespaced(config.garden.clone(), &key.namespace);
-    let Some(shoot) = api.read_opt(&key.name).await? else {
+async fn reconcile(config: &Config, shoots: &Informer<Shoot>, key: &ObjectRef) -> Result<Action, Failed> {
+    let Some(shoot) = live(config, shoots, key).await? else {
         return Ok(Action::Done);
     };
+    let api: Api<Shoot> = Api::namespaced(config.garden.clone(), &key.namespace);
     match shoot.status.seed_name.as_deref() {
         None => return Ok(Action::RequeueAfter(UNBOUND_RETRY)),
         Some(seed) if seed != config.seed_name => return Ok(Action::Done),

@@ -30,6 +30,8 @@ const SEED_RETRY: Duration = Duration::from_secs(15);
 
 struct Reconciler {
     config: Config,
+    /// The shoots of this seed.
+    shoots: Informer<Shoot>,
     recorder: Recorder,
     /// Shoots that wait for their seed.
     waiting: Mutex<BTreeSet<ObjectRef>>,
@@ -75,6 +77,7 @@ pub(crate) async fn run(config: Config, shoots: Informer<Shoot>, seeds: Informer
     let reconciler = Arc::new(Reconciler {
         recorder: Recorder::new(config.garden.clone(), config.clock.clone(), "gardenlet"),
         config,
+        shoots: shoots.clone(),
         waiting: Mutex::default(),
         stop: stop.clone(),
     });
@@ -85,6 +88,8 @@ pub(crate) async fn run(config: Config, shoots: Informer<Shoot>, seeds: Informer
                 return;
             }
             let key = ObjectRef::of(change.object().as_ref());
+            // what failed before, perhaps for another shoot of this name, does not count for what is new
+            queue.forget(&key);
             match change {
                 Change::Applied { old: None, new } => {
                     let now = reconciler.config.clock.now();
@@ -92,10 +97,7 @@ pub(crate) async fn run(config: Config, shoots: Informer<Shoot>, seeds: Informer
                     let delay = shoot_operation::delay_at_start(new, &reconciler.policy(), now, share);
                     queue.add_after(key, delay.unsigned_abs());
                 }
-                _ => {
-                    queue.forget(&key);
-                    queue.add(key);
-                }
+                _ => queue.add(key),
             }
         });
     }
@@ -117,6 +119,16 @@ pub(crate) async fn run(config: Config, shoots: Informer<Shoot>, seeds: Informer
             async move { reconciler.reconcile(&key).await }
         })
         .await;
+}
+
+/// A shoot as it is now; none, if it is gone from this seed. That is known without asking: of what is gone a garden says only that it is no
+/// business of this gardenlet's.
+pub(crate) async fn live(config: &Config, shoots: &Informer<Shoot>, key: &ObjectRef) -> kube::Result<Option<Shoot>> {
+    if shoots.get(key).is_none() {
+        return Ok(None);
+    }
+    let api: Api<Shoot> = Api::namespaced(config.garden.clone(), &key.namespace);
+    api.read_opt(&key.name).await
 }
 
 /// The project of a namespace, which its label names.
@@ -156,8 +168,7 @@ impl Reconciler {
     }
 
     async fn reconcile(&self, key: &ObjectRef) -> Result<Action, Failed> {
-        let api: Api<Shoot> = Api::namespaced(self.config.garden.clone(), &key.namespace);
-        let Some(shoot) = api.read_opt(&key.name).await? else {
+        let Some(shoot) = live(&self.config, &self.shoots, key).await? else {
             return Ok(Action::Done);
         };
         if !shoot_operation::is_responsible(&shoot, &self.config.seed_name) {
@@ -191,6 +202,7 @@ impl Reconciler {
         };
         if kind == OperationType::Delete && shoot.status.uid.is_empty() {
             // nothing was ever made of it [DEL-1]
+            let api: Api<Shoot> = Api::namespaced(self.config.garden.clone(), &key.namespace);
             remove_finalizer(&api, &shoot, finalizer::GARDENER).await?;
             return Ok(Action::Done);
         }

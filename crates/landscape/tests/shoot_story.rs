@@ -7,6 +7,7 @@ mod cleaning;
 mod versions;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use futures::{StreamExt, TryStreamExt};
 use gardener_apis::core::v1beta1::{BackupEntry, ControllerInstallation, Shoot};
@@ -290,6 +291,19 @@ impl Story {
         self.settled("awake", "Reconcile").await;
     }
 
+    /// How often somebody was not allowed something in the garden.
+    async fn refusals(&self) -> usize {
+        let request = http::Request::get("/metrics").body(Vec::new()).unwrap();
+        let metrics = self.landscape.garden().request_text(request).await.unwrap();
+        let attempts = |result: &str| {
+            let counted = format!("authorization_attempts_total{{result={result:?}}} ");
+            let count = metrics.lines().find_map(|line| line.strip_prefix(&counted));
+            count.map_or(0, |count| count.parse().unwrap())
+        };
+        assert!(attempts("allowed") > 0, "{metrics}");
+        attempts("no-opinion")
+    }
+
     fn config_maps(&self) -> Api<ConfigMap> {
         Api::namespaced(self.landscape.shoot(CONTROL_PLANE), "default")
     }
@@ -394,6 +408,10 @@ async fn a_hibernated_shoot_is_deleted() {
     story.hibernate().await;
     story.delete().await;
     story.is_required_for_workers(false).await;
+    // nobody goes on asking for what is gone
+    let refusals = story.refusals().await;
+    tokio::time::sleep(Duration::from_secs(300)).await;
+    assert_eq!(story.refusals().await, refusals);
     story.landscape.stop().await;
 }
 
